@@ -1,0 +1,103 @@
+#include "base/buffer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace unisono {
+
+namespace {
+constexpr size_t kLine = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+}  // namespace
+
+Buffer::Buffer(size_t bytes) : size_(bytes) {
+  if (bytes == 0) return;
+  if (bytes < kHugePage) {
+    data_ = static_cast<std::byte*>(::operator new(round_up(bytes, kLine), std::align_val_t{kLine}));
+    std::memset(data_, 0, bytes);
+    return;
+  }
+  // An anonymous mapping is zero already, and its pages cost nothing until they are touched. Map one huge page more than
+  // asked and give back what lies before and after the aligned part.
+  const size_t wanted = round_up(bytes, kHugePage);
+  void* map = ::mmap(nullptr, wanted + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) throw std::bad_alloc();
+  auto* begin = static_cast<std::byte*>(map);
+  auto* aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<uintptr_t>(begin), kHugePage));
+  const size_t before = static_cast<size_t>(aligned - begin);
+  if (before > 0) ::munmap(begin, before);
+  if (before < kHugePage) ::munmap(aligned + wanted, kHugePage - before);
+  ::madvise(aligned, wanted, MADV_HUGEPAGE);  // advice: without huge pages it is only slower
+  data_ = aligned;
+  mapped_ = wanted;
+}
+
+Buffer::~Buffer() {
+  if (mapped_ > 0) {
+    ::munmap(data_, mapped_);
+  } else if (data_ != nullptr) {
+    ::operator delete(data_, std::align_val_t{kLine});
+  }
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  auto failed = [&](const std::string& why) { return Error{"Can't read '" + path + "': " + why + ".", path}; };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed(std::strerror(errno));
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(fd);
+    return failed("it is not a regular file");
+  }
+  if (status.st_size == 0) {
+    ::close(fd);
+    return failed("the file is empty");
+  }
+  MappedFile file;
+  file.size_ = static_cast<size_t>(status.st_size);
+  void* map = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+  const int reason = errno;
+  ::close(fd);
+  if (map == MAP_FAILED) {
+    file.size_ = 0;
+    return failed(std::strerror(reason));
+  }
+  file.data_ = static_cast<const std::byte*>(map);
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace unisono

@@ -1,0 +1,60 @@
+// Memory that others view: an owning, aligned buffer and a read-only file mapping. Views (span, string_view, TensorView)
+// are valid as long as their owner lives; owners can be moved without moving the bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace unisono {
+
+// Zeroed memory, aligned to 64 bytes; at 2 MiB and more to a huge page, which the kernel is asked to use.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(size_t bytes);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+  // The memory as an array of T; T must be trivial.
+  template <class T>
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(data_), size_ / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(data_), size_ / sizeof(T)};
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  size_t mapped_ = 0;  // 0: from the heap
+};
+
+// A whole file, read-only. The file must not change while it is mapped.
+class MappedFile {
+ public:
+  // Fails with a sentence naming the path: missing, a folder, unreadable, empty.
+  static Result<MappedFile> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile() = default;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace unisono

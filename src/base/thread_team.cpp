@@ -1,0 +1,136 @@
+#include "base/thread_team.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "base/check.h"
+
+namespace unisono {
+
+namespace {
+
+constexpr uint32_t kLeave = uint32_t{1} << 31;
+constexpr int kSpins = 2000;   // some 50 us of pauses
+constexpr int kYields = 2000;  // then up to a few ms of giving way to others
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Waits until `done()`, spinning first and then yielding, `yields` times at most. False: still not done.
+template <class Done>
+bool wait_busily(Done done, int yields) {
+  for (int i = 0; i < kSpins; i++) {
+    if (done()) return true;
+    pause();
+  }
+  for (int i = 0; yields < 0 || i < yields; i++) {
+    if (done()) return true;
+    sched_yield();
+  }
+  return done();
+}
+
+void pin_to_cpu(int nth) {
+  cpu_set_t allowed;
+  if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) != 0) return;
+  const int cpus = CPU_COUNT(&allowed);
+  int wanted = cpus > 0 ? nth % cpus : 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (!CPU_ISSET(cpu, &allowed) || wanted-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);  // advice: unpinned threads only run slower
+    return;
+  }
+}
+
+}  // namespace
+
+FlushDenormals::FlushDenormals() {
+#if defined(__x86_64__)
+  saved_ = _mm_getcsr();
+  _mm_setcsr(saved_ | 0x8040);  // FTZ is bit 15, DAZ bit 6
+#endif
+}
+
+FlushDenormals::~FlushDenormals() {
+#if defined(__x86_64__)
+  _mm_setcsr(saved_);
+#endif
+}
+
+Worker::Range Worker::share(int64_t n, int64_t grain) const {
+  const int64_t units = (n + grain - 1) / grain;
+  const int64_t begin = units * index_ / count_, end = units * (index_ + 1) / count_;
+  return {std::min(begin * grain, n), std::min(end * grain, n)};
+}
+
+void Worker::barrier() {
+  if (count_ > 1) team_.meet();
+}
+
+ThreadTeam::ThreadTeam(int n, bool pin) : n_(n) {
+  check(n >= 1, "a team has at least one thread");
+  for (int i = 1; i < n; i++) threads_.emplace_back([this, i, pin] { serve(i, pin); });
+}
+
+ThreadTeam::~ThreadTeam() {
+  round_.fetch_or(kLeave);
+  round_.notify_all();
+}
+
+void ThreadTeam::start(Call call, void* fn) {
+  FlushDenormals flushed;
+  call_ = call;
+  fn_ = fn;
+  Worker self(*this, 0, n_);
+  if (n_ > 1) {
+    round_.fetch_add(1);
+    if (sleeping_.load() > 0) round_.notify_all();
+  }
+  call(fn, self);
+  self.barrier();  // nobody still uses the body after run() returns
+}
+
+void ThreadTeam::serve(int index, bool pin) {
+  if (pin) pin_to_cpu(index);
+  FlushDenormals flushed;
+  Worker self(*this, index, n_);
+  uint32_t seen = 0;
+  for (;;) {
+    auto changed = [&] { return round_.load(std::memory_order_acquire) != seen; };
+    if (!wait_busily(changed, kYields)) {
+      sleeping_.fetch_add(1);
+      round_.wait(seen);
+      sleeping_.fetch_sub(1);
+    }
+    seen = round_.load(std::memory_order_acquire);
+    if (seen & kLeave) return;
+    call_(fn_, self);
+    self.barrier();
+  }
+}
+
+void ThreadTeam::meet() {
+  const uint32_t meeting = meeting_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == n_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    meeting_.fetch_add(1, std::memory_order_release);
+  } else {
+    wait_busily([&] { return meeting_.load(std::memory_order_acquire) != meeting; }, -1);
+  }
+}
+
+}  // namespace unisono

@@ -1,0 +1,86 @@
+// A fixed team of threads that run one function together and meet at barriers. Made in main and passed down.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace unisono {
+
+class ThreadTeam;
+
+// One thread's place in a running body.
+class Worker {
+ public:
+  int index() const { return index_; }  // 0 to count() - 1; 0 is the thread that called run()
+  int count() const { return count_; }
+  // Returns when every worker of the team has called it. Writes before it are seen by all after it.
+  void barrier();
+
+  // [begin, end) of n things for this worker, contiguous, sizes differing by at most one unit of `grain`.
+  struct Range {
+    int64_t begin = 0, end = 0;
+  };
+  Range share(int64_t n, int64_t grain = 1) const;
+
+ private:
+  friend class ThreadTeam;
+  Worker(ThreadTeam& team, int index, int count) : team_(team), index_(index), count_(count) {}
+  ThreadTeam& team_;
+  int index_;
+  int count_;
+};
+
+// Waiting is spinning for some 50 us, then yielding, then (between runs only) sleeping: a wake-up costs some 25 us,
+// which is too much within a step, and a spin that never ends starves an oversubscribed machine.
+// While a body runs, its threads flush denormals to zero (FTZ and DAZ): every kernel's bits rely on it.
+class ThreadTeam {
+ public:
+  // n >= 1 threads in all, the caller of run() included. With pin, worker i asks for the i-th allowed CPU.
+  explicit ThreadTeam(int n, bool pin = false);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int size() const { return n_; }
+
+  // Calls body(Worker&) on every thread and returns when all have returned. One run at a time; body must not throw.
+  template <class Body>
+  void run(Body&& body) {
+    using Fn = std::remove_reference_t<Body>;
+    start([](void* fn, Worker& worker) { (*static_cast<Fn*>(fn))(worker); }, &body);
+  }
+
+ private:
+  friend class Worker;
+  using Call = void (*)(void*, Worker&);
+  void start(Call call, void* fn);
+  void serve(int index, bool pin);
+  void meet();
+
+  const int n_;
+  Call call_ = nullptr;
+  void* fn_ = nullptr;
+  alignas(64) std::atomic<uint32_t> round_{0};    // counts runs; bit 31 asks the threads to leave
+  alignas(64) std::atomic<int> sleeping_{0};      // threads that may need a wake-up
+  alignas(64) std::atomic<int> arrived_{0};       // at the barrier
+  alignas(64) std::atomic<uint32_t> meeting_{0};  // counts barriers
+  std::vector<std::jthread> threads_;
+};
+
+// Flush-to-zero and denormals-are-zero for the calling thread, while it lives.
+class FlushDenormals {
+ public:
+  FlushDenormals();
+  ~FlushDenormals();
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  unsigned saved_ = 0;
+};
+
+}  // namespace unisono

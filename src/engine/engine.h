@@ -1,0 +1,64 @@
+// The serving loop: continuous batching over one model. One thread owns everything mutable; submit() and cancel() may be
+// called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request.h"
+
+namespace unisono::model {
+class Model;
+}
+namespace unisono::text {
+class Tokenizer;
+}
+namespace unisono {
+class ThreadTeam;
+}
+
+namespace unisono::engine {
+
+struct EngineOptions {
+  int max_context = 0;          // positions of a sequence; at most the model's context length; 0: that
+  int n_blocks = 0;             // of the key/value store, 16 positions each
+  int token_budget = 512;       // tokens of one step
+  int max_running = 64;         // sequences of one step
+  int max_waiting = 1024;       // queue length; full: submit() fails
+  bool kv_f32 = false;          // keys and values in f32 instead of f16
+  std::vector<TokenId> end_tokens{};  // the model's own
+};
+
+using RequestId = uint64_t;
+
+struct EngineState {
+  int running = 0, waiting = 0;
+  int blocks_free = 0, blocks_total = 0;
+  uint64_t steps = 0;
+};
+
+class Engine {
+ public:
+  // The model, tokenizer and team must outlive the engine; nobody else may use model and team meanwhile.
+  Engine(model::Model& model, const text::Tokenizer& tokenizer, ThreadTeam& team, const EngineOptions& options);
+  ~Engine();  // cancels what runs and waits for the thread
+
+  // Refused with a sentence and subject "prompt", "max_tokens" ...: an empty prompt, ids outside the vocabulary, a prompt
+  // that doesn't fit the context (both numbers), a full queue (subject "queue").
+  Result<RequestId> submit(Request request);
+  // The request ends with FinishReason::cancelled within one step. Unknown or ended ids are ignored.
+  void cancel(RequestId id);
+
+  EngineState state() const;
+  int max_context() const;
+  // For tests: recounts blocks and sequences when idle; check()s that all agree.
+  void audit() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace unisono::engine

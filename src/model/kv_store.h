@@ -1,0 +1,38 @@
+// The memory of keys and values: blocks of 16 positions for every layer, addressed by block number. Who owns which block
+// is the engine's business (engine/block_pool).
+#pragma once
+
+#include <cstdint>
+
+#include "base/buffer.h"
+
+namespace unisono::model {
+
+enum class KvType : uint8_t { f16, f32 };
+
+// For one layer and block: for each kv head, keys [head_dim][16 positions], then values [16 positions][head_dim].
+class KvStore {
+ public:
+  KvStore(KvType type, int n_layers, int n_kv_heads, int head_dim, int n_blocks);
+
+  KvType type() const { return type_; }
+  int n_blocks() const { return n_blocks_; }
+  int n_layers() const { return n_layers_; }
+  // Bytes of one block over all layers.
+  static size_t block_bytes(KvType type, int n_layers, int n_kv_heads, int head_dim);
+
+  // A layer's blocks of one kv head: block b starts at base + b * stride() bytes, its keys first.
+  std::byte* head(int layer, int kv_head);
+  size_t stride() const { return head_block_bytes_; }
+
+  // Copies block `from` to block `to` in all layers (copy on write).
+  void copy_block(int from, int to);
+
+ private:
+  KvType type_;
+  int n_layers_, n_kv_heads_, n_blocks_;
+  size_t head_block_bytes_;
+  Buffer memory_;
+};
+
+}  // namespace unisono::model

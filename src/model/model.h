@@ -1,0 +1,60 @@
+// A model ready to run: one forward pass for all families, over flat batches and paged blocks.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "kernels/ops.h"
+#include "model/arch.h"
+#include "model/batch.h"
+#include "model/kv_store.h"
+
+namespace unisono::model {
+
+enum class Activations : uint8_t { int8, f32 };
+
+struct ModelOptions {
+  Activations activations = Activations::int8;
+  const kernels::Ops* ops = nullptr;  // null: the best that runs here
+};
+
+// Where the weights come from: engine/load gives a lookup into the open checkpoint, whose memory must outlive the model
+// (the embedding rows are read from it).
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  virtual const TensorView* find(std::string_view name) const = 0;  // null: absent
+};
+
+class Model {
+ public:
+  // Binds and packs the weights with all threads of `team`. Refused with a sentence: a missing tensor, a wrong shape or
+  // type. progress, if given, is called from the calling thread with (done, total) bytes.
+  static Result<Model> load(const Arch& arch, const Hparams& hparams, const TensorSource& source, const ModelOptions& options,
+                            ThreadTeam& team, void (*progress)(void*, size_t, size_t) = nullptr, void* progress_context = nullptr);
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  const Hparams& hparams() const;
+  size_t weight_bytes() const;  // of the packed weights in memory
+  const kernels::Ops& ops() const;
+  Activations activations() const;
+
+  // One step: writes the batch's keys and values into `kv` and returns logits [logits_rows][vocab], valid until the next
+  // call. A row's bits depend on its sequence's tokens up to it and on nothing else: not on the other sequences, on how
+  // the tokens were cut into steps, on the number of threads, or on the CPU. One call at a time.
+  std::span<const float> forward(const Batch& batch, KvStore& kv, ThreadTeam& team);
+
+ private:
+  struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace unisono::model
