@@ -5,9 +5,8 @@
 
 namespace unisono {
 
-void check_failed(const char* what, const std::source_location& where) {
-  std::fprintf(stderr, "unisono: bug: %s (%s:%u in %s)\n", what, where.file_name(), static_cast<unsigned>(where.line()),
-               where.function_name());
+void check_failed(const char* what, const char* file, int line, const char* function) {
+  std::fprintf(stderr, "unisono: bug: %s (%s:%d in %s)\n", what, file, line, function);
   std::abort();
 }
 
