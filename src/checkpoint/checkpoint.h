@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -35,9 +35,10 @@ struct Entry {
 
 class Checkpoint {
  public:
-  // Opens a file by its content (GGUF v2 and v3). Costs time in proportion to the metadata, not to the weights.
+  // Opens a file by its content (GGUF v2 and v3). Costs time in proportion to the metadata, not to the weights. Strings and
+  // names are the file's bytes, which need not be UTF-8. Tensors begin at multiples of 8 bytes at least and share no byte.
   static Result<Checkpoint> open(const std::string& path);
-  // The same from memory, which must outlive the checkpoint: for tests and fuzzing.
+  // The same from memory, which must outlive the checkpoint: for tests and fuzzing. Tensors are as aligned as it is.
   static Result<Checkpoint> parse(std::span<const std::byte> file);
 
   Checkpoint(Checkpoint&&) noexcept;
@@ -56,7 +57,7 @@ class Checkpoint {
   Result<std::optional<bool>> boolean(std::string_view key) const;
   Result<std::optional<std::string_view>> string(std::string_view key) const;
   Result<std::optional<std::vector<std::string_view>>> strings(std::string_view key) const;
-  Result<std::optional<std::vector<double>>> numbers(std::string_view key) const;
+  Result<std::optional<std::vector<double>>> numbers(std::string_view key) const;  // as number()
   Result<std::optional<std::vector<int64_t>>> integers(std::string_view key, int64_t min, int64_t max) const;
 
  private:
