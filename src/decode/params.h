@@ -13,7 +13,7 @@ struct SamplingParams {
   float top_p = 1.0f;        // 1: all
   float min_p = 0.0f;        // 0: all; else keep what has at least min_p times the best probability
   uint64_t seed = 0;
-  uint32_t choice = 0;       // index of the choice (n > 1): another stream of random numbers
+  uint32_t choice = 0;  // index of the choice (n > 1): another stream of random numbers
   std::vector<std::pair<int32_t, float>> logit_bias{};
   float repetition_penalty = 1.0f;  // over prompt and answer, as HF has it
   float frequency_penalty = 0.0f;   // over the answer, as OpenAI has it
