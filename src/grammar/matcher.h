@@ -1,0 +1,54 @@
+// One answer on its way through a grammar: which tokens may come next. Cheap to copy (that is a fork); not for two
+// threads at once, though many matchers of one grammar may run on many threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/token_trie.h"
+
+namespace unisono::grammar {
+
+class Recognizer;
+
+class Matcher {
+ public:
+  Matcher(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie);
+
+  // Takes a token. False, with nothing changed: the grammar doesn't allow it here.
+  bool accept(TokenId token);
+  // Takes bytes, all or none of them.
+  bool accept_bytes(std::string_view bytes);
+  // Writes one bit per token id, mask_words() words: exactly the tokens accept() would take.
+  void mask(std::span<uint64_t> bits);
+  // The answer is complete as it stands.
+  bool may_end() const;
+  // An end token was taken: nothing may follow.
+  bool ended() const { return ended_; }
+  // Nothing but an end token may follow.
+  bool must_end();
+  // Undoes the last n accepted tokens (or accept_bytes calls). n: at most those taken.
+  void rollback(int n);
+  Matcher fork() const { return *this; }
+  // The bytes that must come next, whatever is chosen; at most `limit`.
+  std::string forced(size_t limit = 256);
+
+ private:
+  struct Step {
+    uint32_t state;
+    bool ended;
+  };
+  std::shared_ptr<const Grammar> grammar_;
+  std::shared_ptr<const TokenTrie> trie_;
+  std::shared_ptr<Recognizer> recognizer_;
+  std::vector<Step> past_{};
+  uint32_t state_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace unisono::grammar
