@@ -1,0 +1,262 @@
+#include "serve/http_connection.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/error.hpp>
+#include <exception>
+
+namespace unisono::serve {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr size_t kReadBytes = 16 * 1024;
+constexpr size_t kPipelinedBytes = 64 * 1024;  // read ahead while a request is answered
+constexpr size_t kSmallBody = 32 * 1024;       // larger ones have their own worker
+constexpr std::chrono::milliseconds kLinger{2'000};
+
+ApiError parse_error(const error_code& failure, const HttpLimits& limits) {
+  if (failure == http::error::body_limit) {
+    return {.status = 413,
+            .message = "The body is larger than the " + std::to_string(limits.body_bytes) + " bytes this server takes.",
+            .code = "body_too_large"};
+  }
+  if (failure == http::error::header_limit) {
+    return {.status = 431,
+            .message = "The header is larger than the " + std::to_string(limits.header_bytes) + " bytes this server takes.",
+            .code = "header_too_large"};
+  }
+  return {.status = 400, .message = "Not an HTTP/1.1 request: " + failure.message() + ".", .code = "bad_http"};
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string percent_decode(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); i++) {
+    const bool escape = text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0;
+    if (escape) {
+      out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Connection::Connection(tcp::socket socket, std::shared_ptr<HttpCore> core)
+    : socket_(std::move(socket)), core_(std::move(core)), timer_(core_->io) {}
+
+void Connection::start() {
+  error_code ignored;
+  socket_.set_option(tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // to notice clients that vanished
+  next_request();
+}
+
+// ---- Reading a request
+
+void Connection::next_request() {
+  state_ = State::reading;
+  header_accepted_ = false;
+  parser_.emplace();
+  parser_->eager(true);
+  parser_->header_limit(static_cast<uint32_t>(core_->limits.header_bytes));
+  parser_->body_limit(core_->limits.body_bytes);
+  arm(in_.size() > 0 ? core_->limits.header : core_->limits.idle);
+  parse();
+}
+
+void Connection::parse() {
+  size_t used = 1;
+  while (in_.size() > 0 && used > 0 && !parser_->is_done()) {
+    error_code failure;
+    used = parser_->put(in_.data(), failure);
+    in_.consume(used);
+    if (failure && failure != http::error::need_more) return refuse(parse_error(failure, core_->limits));
+    if (parser_->is_header_done() && !header_accepted_ && !accept_header()) return;
+    if (failure) break;
+  }
+  if (parser_->is_done()) return dispatch();
+  read();
+}
+
+// Decides by the header alone whether the body is wanted.
+bool Connection::accept_header() {
+  header_accepted_ = true;
+  const auto& header = parser_->get();
+  if (header.version() == 11 && header[http::field::host].empty() && header.find(http::field::host) == header.end()) {
+    refuse({.status = 400, .message = "The request has no Host header.", .code = "bad_http"});
+    return false;
+  }
+  if (!header.target().starts_with('/')) {
+    refuse({.status = 400, .message = "The request's target must be a path beginning with '/'.", .code = "bad_http"});
+    return false;
+  }
+  const auto announced = parser_->content_length();
+  const size_t wanted = announced ? static_cast<size_t>(*announced) : parser_->chunked() ? core_->limits.body_bytes : 0;
+  if (wanted > kSmallBody) {
+    if (core_->bodies_bytes + wanted > core_->limits.all_bodies_bytes) {
+      refuse({.status = 503, .message = "Too many large requests at once; try again.", .code = "overloaded"});
+      return false;
+    }
+    reserved_ = wanted;
+    core_->bodies_bytes += reserved_;
+  }
+  if (parser_->is_done()) return true;
+  arm(core_->limits.body);
+  if (header[http::field::expect] == "100-continue") {
+    out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    flush();
+  }
+  return true;
+}
+
+void Connection::read() {
+  if (read_pending_ || state_ == State::closed) return;
+  if (state_ == State::answering && in_.size() >= kPipelinedBytes) return;
+  read_pending_ = true;
+  socket_.async_read_some(in_.prepare(kReadBytes), [self = shared_from_this()](error_code failure, size_t n) {
+    self->read_pending_ = false;
+    self->in_.commit(n);
+    self->on_read(failure);
+  });
+}
+
+void Connection::on_read(error_code failure) {
+  if (state_ == State::closed) return;
+  if (failure) return cut();
+  switch (state_) {
+    case State::reading:
+      if (!parser_->got_some()) arm(core_->limits.header);
+      return parse();
+    case State::answering: return read();
+    case State::lingering: in_.consume(in_.size()); return read();
+    case State::closed: return;
+  }
+}
+
+HttpRequest Connection::take_request() {
+  auto message = parser_->release();
+  HttpRequest request;
+  request.method = std::string(message.method_string());
+  const std::string_view target(message.target().data(), message.target().size());
+  const size_t query = target.find('?');
+  request.path = percent_decode(target.substr(0, query));
+  if (query != target.npos) request.query = target.substr(query + 1);
+  for (const auto& field : message) request.headers.emplace_back(field.name_string(), field.value());
+  request.body = std::move(message.body());
+  return request;
+}
+
+void Connection::dispatch() {
+  state_ = State::answering;
+  timer_.cancel();
+  head_only_ = parser_->get().method() == http::verb::head;
+  chunked_ = parser_->get().version() >= 11;
+  keep_alive_ = parser_->keep_alive() && !core_->draining;
+  complete_ = false;
+  exchange_ = std::make_shared<Exchange>(core_, shared_from_this());
+  HttpRequest request = take_request();
+  Router::Match match = core_->router.find(request.method, request.path);
+  if (match.route) {
+    request.tail = std::move(match.tail);
+    run_handler(*match.route, std::move(request));
+  } else if (match.allow.empty()) {
+    exchange_->send(
+        error_response({.status = 404, .message = "There is nothing at " + request.path + ".", .code = "unknown_url"}));
+  } else {
+    HttpResponse response =
+        error_response({.status = 405,
+                        .message = request.path + " takes " + match.allow + ", not " + request.method + ".",
+                        .code = "method_not_allowed"});
+    response.headers.emplace_back("Allow", match.allow);
+    exchange_->send(std::move(response));
+  }
+  read();  // to learn when the client leaves
+}
+
+void Connection::run_handler(const Route& route, HttpRequest request) {
+  auto run = [&route, exchange = exchange_](const HttpRequest& whole) {
+    try {
+      route.handler(whole, exchange);
+    } catch (const std::exception&) {
+      exchange->broken();
+    }
+  };
+  if (route.where == Where::io) return run(request);
+  auto& workers = request.body.size() > kSmallBody ? core_->large_bodies : core_->small_bodies;
+  asio::post(workers, [run, exchange = exchange_, whole = std::make_shared<HttpRequest>(std::move(request))] {
+    if (!exchange->gone()) run(*whole);
+  });
+}
+
+// ---- The connection's time and end
+
+void Connection::arm(std::chrono::milliseconds time) {
+  timer_.expires_after(time);
+  timer_.async_wait([self = shared_from_this()](error_code failure) {
+    // A wait that had ended before the timer was set anew arrives without a failure.
+    if (!failure && self->timer_.expiry() <= std::chrono::steady_clock::now()) self->on_deadline();
+  });
+}
+
+void Connection::on_deadline() {
+  const bool half_read = state_ == State::reading && parser_->got_some();
+  if (!half_read) return cut();
+  refuse({.status = 408, .message = "The request took too long to arrive.", .code = "request_timeout"});
+}
+
+void Connection::drain() {
+  const bool idle = state_ == State::reading && !parser_->got_some();
+  if (idle) return cut();
+  keep_alive_ = false;
+}
+
+void Connection::cut() {
+  if (state_ == State::closed) return;
+  const auto self = shared_from_this();
+  const auto exchange = std::move(exchange_);
+  exchange_.reset();
+  close();
+  if (exchange) exchange->cancel();
+}
+
+// Lets the client read the answer before the connection goes: closing with unread bytes would destroy it.
+void Connection::linger() {
+  state_ = State::lingering;
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  in_.consume(in_.size());
+  arm(kLinger);
+  read();
+}
+
+void Connection::close() {
+  state_ = State::closed;
+  timer_.cancel();
+  error_code ignored;
+  socket_.close(ignored);
+  release_body();
+  core_->connections.erase(shared_from_this());
+  if (core_->draining && core_->connections.empty() && core_->on_last_closed) core_->on_last_closed();
+}
+
+void Connection::release_body() {
+  core_->bodies_bytes -= reserved_;
+  reserved_ = 0;
+}
+
+}  // namespace unisono::serve

@@ -1,0 +1,47 @@
+// What goes over HTTP, as plain data: a request that was read whole, a response that is known whole, and the limits a
+// server holds its clients to. Knows no model and no socket.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace unisono::serve {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method{};  // upper case, "GET"
+  std::string path{};    // percent-decoded, without the query
+  std::string query{};   // as sent, without '?'
+  std::string tail{};    // what a route's trailing '*' stands for
+  Headers headers{};
+  std::string body{};
+
+  // The first header of this name, whatever its case; empty when there is none.
+  std::string_view header(std::string_view name) const;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  Headers headers{};  // further ones
+  std::string body{};
+};
+
+struct HttpLimits {
+  size_t header_bytes = 16 * 1024;
+  size_t body_bytes = 16 * 1024 * 1024;
+  size_t all_bodies_bytes = 256 * 1024 * 1024;  // of all connections together
+  size_t stream_buffer_bytes = 1024 * 1024;     // written but not yet taken by a slow reader; more: it is cut off
+  int connections = 1024;
+  std::chrono::milliseconds idle{75'000};    // between two requests of a connection
+  std::chrono::milliseconds header{10'000};  // from a request's first byte to the end of its header
+  std::chrono::milliseconds body{60'000};    // from there to the end of its body
+  std::chrono::milliseconds write{30'000};   // without any byte taken by the client
+};
+
+}  // namespace unisono::serve

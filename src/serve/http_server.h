@@ -1,0 +1,38 @@
+// An HTTP/1.1 server: sockets, framing, limits, time. It knows no model. One I/O thread moves all bytes; handlers run on
+// two workers, one of them for large bodies, so that a long prompt doesn't hold up the short ones.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "serve/http_message.h"
+#include "serve/router.h"
+
+namespace unisono::serve {
+
+class HttpServer {
+ public:
+  // Binds, and serves until stopped. host: an address or a name; port 0: a free one. Fails with a sentence when the
+  // address can't be had.
+  static Result<std::unique_ptr<HttpServer>> start(const std::string& host, uint16_t port, Router router,
+                                                   const HttpLimits& limits = {});
+  ~HttpServer();  // cuts what still runs and waits for the threads
+
+  uint16_t port() const;
+  std::string address() const;  // "http://127.0.0.1:8080"
+
+  // Takes no new requests; those that run may finish within `grace`, then they are cut. Returns at once; may be called
+  // again with less grace.
+  void stop(std::chrono::milliseconds grace);
+  bool stopped() const;
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace unisono::serve

@@ -1,0 +1,44 @@
+// Which handler answers a method and a path.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/http_message.h"
+#include "serve/reply.h"
+
+namespace unisono::serve {
+
+// The request is valid during the call only.
+using Handler = std::function<void(const HttpRequest&, const std::shared_ptr<Reply>&)>;
+
+// Where a handler runs: on the I/O thread, where it must be done within microseconds, or on a worker.
+enum class Where : uint8_t { io, worker };
+
+struct Route {
+  std::string method{};
+  std::string path{};  // a trailing '*' stands for one or more characters
+  Where where = Where::worker;
+  Handler handler{};
+};
+
+class Router {
+ public:
+  void add(std::string method, std::string path, Where where, Handler handler);
+
+  struct Match {
+    const Route* route = nullptr;  // null: no such path, or the path hasn't this method
+    std::string tail{};            // what '*' stands for
+    std::string allow{};           // the methods of a path that hasn't this one, "GET, HEAD"; empty: no such path
+  };
+  // A GET route answers HEAD too.
+  Match find(std::string_view method, std::string_view path) const;
+
+ private:
+  std::vector<Route> routes_{};
+};
+
+}  // namespace unisono::serve
