@@ -1,0 +1,114 @@
+// How each panel type gives a kernel its weights, on the Vec16 of one instruction set: groups of 4 k as unsigned bytes, and
+// a scale (and minimum) per block. One struct per type, all of the same shape; matmul.cpp is written on that shape.
+#pragma once
+
+#include "kernels/panel.h"
+#include "kernels/vec16.h"
+
+namespace unisono::kernels::KERNEL_ISA {
+
+// value = d * (w - zero) + m, w below 2^bits. group<G>(unit, b): 4 G .. 4 G + 3 of block b of the unit.
+struct FormatQ8_0 {
+  using Unit = PanelQ8_0;
+  static constexpr int blocks = 2, bits = 8, zero = 128;
+  static constexpr bool has_min = false, half_scales = false;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return load_bytes(u.q[b][G]);
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int b) { return load_half(u.d[b]); }
+};
+
+template <int G, class Unit>
+UNISONO_INLINE Bytes nibbles(const Unit& u, int b) {
+  if constexpr (G < 4) {
+    return low_nibbles(load_bytes(u.q[b][G]));
+  } else {
+    return high_nibbles(load_bytes(u.q[b][G - 4]));
+  }
+}
+
+struct FormatQ4_0 {
+  using Unit = PanelQ4_0;
+  static constexpr int blocks = 2, bits = 4, zero = 8;
+  static constexpr bool has_min = false, half_scales = false;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return nibbles<G>(u, b);
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int b) { return load_half(u.d[b]); }
+};
+struct FormatQ4_1 {
+  using Unit = PanelQ4_1;
+  static constexpr int blocks = 2, bits = 4, zero = 0;
+  static constexpr bool has_min = true, half_scales = false;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return nibbles<G>(u, b);
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int b) { return load_half(u.d[b]); }
+  static UNISONO_INLINE Vec min(const Unit& u, int b) { return load_half(u.m[b]); }
+};
+struct FormatQ5_0 {
+  using Unit = PanelQ5_0;
+  static constexpr int blocks = 2, bits = 5, zero = 16;
+  static constexpr bool has_min = false, half_scales = false;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return add_bit4(nibbles<G>(u, b), u.high[b][G]);
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int b) { return load_half(u.d[b]); }
+};
+struct FormatQ5_1 {
+  using Unit = PanelQ5_1;
+  static constexpr int blocks = 2, bits = 5, zero = 0;
+  static constexpr bool has_min = true, half_scales = false;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return add_bit4(nibbles<G>(u, b), u.high[b][G]);
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int b) { return load_half(u.d[b]); }
+  static UNISONO_INLINE Vec min(const Unit& u, int b) { return load_half(u.m[b]); }
+};
+// An f16 times a 6-bit integer is exact in f32, so the order of these products is free.
+struct FormatQ4K {
+  using Unit = PanelQ4K;
+  static constexpr int blocks = 8, bits = 4, zero = 0;
+  static constexpr bool has_min = true, half_scales = false;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return nibbles<G>(u, b);
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int b) { return mul(load_half(u.d), to_floats(widen(u.scale[b]))); }
+  static UNISONO_INLINE Vec min(const Unit& u, int b) {
+    return sub(KERNEL_ISA::zero(), mul(load_half(u.dmin), to_floats(widen(u.min[b]))));
+  }
+};
+struct FormatQ5K {
+  using Unit = PanelQ5K;
+  static constexpr int blocks = 8, bits = 5, zero = 0;
+  static constexpr bool has_min = true, half_scales = false;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return add_bit4(nibbles<G>(u, b), u.high[b][G]);
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int b) { return mul(load_half(u.d), to_floats(widen(u.scale[b]))); }
+  static UNISONO_INLINE Vec min(const Unit& u, int b) {
+    return sub(KERNEL_ISA::zero(), mul(load_half(u.dmin), to_floats(widen(u.min[b]))));
+  }
+};
+// Two integer scales in a block: half_scale(u, b, h) for values 16 h .. 16 h + 15. The block's dot is
+// scale0 * dot0 + scale1 * dot1, at most 2^24 in size: exact as an integer and as a float.
+struct FormatQ6K {
+  using Unit = PanelQ6K;
+  static constexpr int blocks = 8, bits = 6, zero = 32;
+  static constexpr bool has_min = false, half_scales = true;
+  template <int G>
+  static UNISONO_INLINE Bytes group(const Unit& u, int b) {
+    return add_bits45<G % 4>(nibbles<G>(u, b), load_bytes(u.high[b][G / 4]));
+  }
+  static UNISONO_INLINE Vec scale(const Unit& u, int) { return load_half(u.d); }
+  static UNISONO_INLINE Ints half_scale(const Unit& u, int b, int h) { return widen(u.scale[b][h]); }
+};
+
+}  // namespace unisono::kernels::KERNEL_ISA

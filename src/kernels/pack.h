@@ -1,0 +1,21 @@
+// From a tensor as it lies in a file to panels. Exact: no value and no scale is rounded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/tensor.h"
+#include "kernels/panel.h"
+
+namespace unisono::kernels {
+
+// Bytes of one panel of a [n][k] matrix of this type, a multiple of 64. k must hold whole blocks of the type.
+size_t panel_bytes(DType type, int64_t k);
+inline int panel_count(int64_t n) { return static_cast<int>((n + kLanes - 1) / kLanes); }
+
+// Packs 16 rows into one panel at `out` (zeroed memory of panel_bytes()). rows[lane] points to a row of the file's blocks;
+// null: a lane of zeros.
+void pack_panel(DType type, int64_t k, std::span<const std::byte* const, kLanes> rows, std::byte* out);
+
+}  // namespace unisono::kernels

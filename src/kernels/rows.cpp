@@ -1,0 +1,88 @@
+// What is done to one row of activations: norm, rotation, gates, quantisation. Compiled once per instruction set.
+#include "kernels/exp.h"
+#include "kernels/isa.h"
+
+namespace unisono::kernels::KERNEL_ISA {
+
+namespace {
+
+// f(values, i) for 16 values at a time, the last ones zero-filled.
+template <class F>
+UNISONO_INLINE void each16(int n, F f) {
+  int i = 0;
+  for (; i + 16 <= n; i += 16) f(i, 16);
+  if (i < n) f(i, n - i);
+}
+UNISONO_INLINE Vec load_some(const float* p, int n) { return n == 16 ? load(p) : load_first(p, n); }
+UNISONO_INLINE void store_some(float* p, Vec a, int n) { n == 16 ? store(p, a) : store_first(p, a, n); }
+
+}  // namespace
+
+void quantise(const float* x, int64_t values, QuantBlock* out) {
+  for (int64_t b = 0; b < values / kBlock; b++, x += kBlock) {
+    const Vec a0 = load(x), a1 = load(x + 16);
+    const float top = maximum(max(abs(a0), abs(a1)));
+    const Vec inverse = set(top > 0 ? 127.0f / top : 0.0f);
+    const Ints q0 = round_to_ints(mul(a0, inverse)), q1 = round_to_ints(mul(a1, inverse));
+    const int32_t low = sum(q0);
+    out[b].scale = top / 127.0f;
+    out[b].minus_sum_low = -low;
+    out[b].minus_sum = -(low + sum(q1));
+    store_int8(out[b].q, q0);
+    store_int8(out[b].q + 16, q1);
+  }
+}
+
+void rms_norm(const float* x, const float* weight, float eps, float* y, int n) {
+  Vec squares = zero();
+  each16(n, [&](int i, int some) {
+    const Vec v = load_some(x + i, some);
+    squares = fma(v, v, squares);
+  });
+  const float mean = sum(squares) / static_cast<float>(n);
+  const Vec scale = set(1.0f / __builtin_sqrtf(mean + eps));
+  each16(n, [&](int i, int some) {
+    store_some(y + i, mul(mul(load_some(x + i, some), scale), load_some(weight + i, some)), some);
+  });
+}
+
+void add_rows(float* x, const float* y, int n) {
+  each16(n, [&](int i, int some) { store_some(x + i, add(load_some(x + i, some), load_some(y + i, some)), some); });
+}
+
+void scale_row(float* x, float factor, int n) {
+  const Vec f = set(factor);
+  each16(n, [&](int i, int some) { store_some(x + i, mul(load_some(x + i, some), f), some); });
+}
+
+void gate(GateKind kind, const float* gate, const float* up, float* out, int n) {
+  const Vec one = set(1.0f);
+  if (kind == GateKind::silu) {  // g / (1 + e^-g)
+    each16(n, [&](int i, int some) {
+      const Vec g = load_some(gate + i, some);
+      const Vec activated = div(g, add(one, exp(sub(zero(), g))));
+      store_some(out + i, mul(activated, load_some(up + i, some)), some);
+    });
+  } else {
+    // gelu, tanh form: 0.5 g (1 + tanh u) with u = sqrt(2 / pi) (g + 0.044715 g^3), which is g / (1 + e^-2u).
+    const Vec c1 = set(2 * 0.7978845608f), c3 = set(2 * 0.7978845608f * 0.044715f);
+    each16(n, [&](int i, int some) {
+      const Vec g = load_some(gate + i, some);
+      const Vec two_u = mul(g, fma(mul(g, g), c3, c1));
+      const Vec activated = div(g, add(one, exp(sub(zero(), two_u))));
+      store_some(out + i, mul(activated, load_some(up + i, some)), some);
+    });
+  }
+}
+
+void rope(float* x, const float* cosines, const float* sines, int dims) {
+  const int half = dims / 2;
+  each16(half, [&](int i, int some) {
+    const Vec a = load_some(x + i, some), b = load_some(x + half + i, some);
+    const Vec c = load_some(cosines + i, some), s = load_some(sines + i, some);
+    store_some(x + i, sub(mul(a, c), mul(b, s)), some);
+    store_some(x + half + i, add(mul(b, c), mul(a, s)), some);
+  });
+}
+
+}  // namespace unisono::kernels::KERNEL_ISA

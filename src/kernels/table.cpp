@@ -1,0 +1,42 @@
+// The table of one instruction set, compiled once for each.
+#include "kernels/isa.h"
+
+namespace unisono::kernels {
+
+namespace {
+bool runs_here() {
+#if defined(UNISONO_ISA_AVX512)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+#elif defined(UNISONO_ISA_AVX2)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+  return true;
+#endif
+}
+}  // namespace
+
+#define UNISONO_TEXT(x) #x
+#define UNISONO_NAME(x) UNISONO_TEXT(x)
+#define UNISONO_JOIN(a, b) a##b
+#define UNISONO_TABLE(isa) UNISONO_JOIN(ops_, isa)
+
+extern const Ops UNISONO_TABLE(KERNEL_ISA);
+constinit const Ops UNISONO_TABLE(KERNEL_ISA) = {
+    .name = UNISONO_NAME(KERNEL_ISA),
+    .runs_here = runs_here,
+    .quantise = KERNEL_ISA::quantise,
+    .matmul_int8 = KERNEL_ISA::matmul_int8,
+    .matmul_f32 = KERNEL_ISA::matmul_f32,
+    .rms_norm = KERNEL_ISA::rms_norm,
+    .add = KERNEL_ISA::add_rows,
+    .scale = KERNEL_ISA::scale_row,
+    .gate = KERNEL_ISA::gate,
+    .rope = KERNEL_ISA::rope,
+    .store_kv = KERNEL_ISA::store_kv,
+    .attend = KERNEL_ISA::attend,
+    .attention_fold = KERNEL_ISA::attention_fold,
+    .attention_finish = KERNEL_ISA::attention_finish,
+};
+
+}  // namespace unisono::kernels

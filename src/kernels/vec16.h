@@ -1,0 +1,16 @@
+// Picks the Vec16 of the instruction set this file is compiled for. Included by the ISA-compiled sources only; they include
+// no containers or algorithms, whose weak symbols would carry wide instructions into the rest of the program.
+#pragma once
+
+#if defined(UNISONO_ISA_AVX512)
+#define KERNEL_ISA avx512
+#include "kernels/vec16_avx512.h"
+#elif defined(UNISONO_ISA_AVX2)
+#define KERNEL_ISA avx2
+#include "kernels/vec16_avx2.h"
+#else
+#define KERNEL_ISA scalar
+#include "kernels/vec16_scalar.h"
+#endif
+
+#define UNISONO_UNROLL _Pragma("GCC unroll 16")

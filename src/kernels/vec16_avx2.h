@@ -1,0 +1,173 @@
+// Vec16 on AVX2 with FMA and F16C: two registers. Same operations as vec16_scalar.h, where they are described.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace unisono::kernels::KERNEL_ISA {
+
+#define UNISONO_INLINE inline __attribute__((always_inline))
+
+struct Vec {
+  __m256 lo, hi;
+};
+struct Ints {
+  __m256i lo, hi;
+};
+struct Bytes {
+  __m256i lo, hi;
+};
+
+// 16 registers of half a Vec each: small tiles.
+inline constexpr int kTileRows = 2, kTilePanels = 1;
+inline constexpr int kTileRowsF32 = 3, kTilePanelsF32 = 2;
+inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
+// maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
+inline constexpr bool kBytesAreUnsigned = false;
+
+UNISONO_INLINE __m256i lane_numbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
+UNISONO_INLINE __m256i first_lanes(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane_numbers()); }
+
+UNISONO_INLINE Vec zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+UNISONO_INLINE Vec set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+UNISONO_INLINE Vec load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+UNISONO_INLINE void store(float* p, Vec a) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+UNISONO_INLINE Vec load_first(const float* p, int n) {
+  return {_mm256_maskload_ps(p, first_lanes(n)), n > 8 ? _mm256_maskload_ps(p + 8, first_lanes(n - 8)) : _mm256_setzero_ps()};
+}
+UNISONO_INLINE void store_first(float* p, Vec a, int n) {
+  _mm256_maskstore_ps(p, first_lanes(n), a.lo);
+  if (n > 8) _mm256_maskstore_ps(p + 8, first_lanes(n - 8), a.hi);
+}
+UNISONO_INLINE Vec load_half(const uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(p + 8)))};
+}
+UNISONO_INLINE void store_half(uint16_t* p, Vec a) {
+  _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
+  _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
+}
+UNISONO_INLINE __m256 bf16_eight(const uint16_t* p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
+}
+UNISONO_INLINE Vec load_bf16(const uint16_t* p) { return {bf16_eight(p), bf16_eight(p + 8)}; }
+
+UNISONO_INLINE Vec add(Vec a, Vec b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+UNISONO_INLINE Vec sub(Vec a, Vec b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
+UNISONO_INLINE Vec mul(Vec a, Vec b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+UNISONO_INLINE Vec div(Vec a, Vec b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+UNISONO_INLINE Vec fma(Vec a, Vec b, Vec c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+UNISONO_INLINE Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
+UNISONO_INLINE Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
+UNISONO_INLINE Vec abs(Vec a) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi)};
+}
+UNISONO_INLINE Vec first_or(Vec a, int n, Vec b) {
+  return {_mm256_blendv_ps(b.lo, a.lo, _mm256_castsi256_ps(first_lanes(n))),
+          _mm256_blendv_ps(b.hi, a.hi, _mm256_castsi256_ps(first_lanes(n - 8)))};
+}
+
+UNISONO_INLINE Ints set_ints(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+UNISONO_INLINE Ints add(Ints a, Ints b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
+UNISONO_INLINE Ints mul(Ints a, Ints b) { return {_mm256_mullo_epi32(a.lo, b.lo), _mm256_mullo_epi32(a.hi, b.hi)}; }
+template <int N>
+UNISONO_INLINE Ints shift_left(Ints a) {
+  return {_mm256_slli_epi32(a.lo, N), _mm256_slli_epi32(a.hi, N)};
+}
+UNISONO_INLINE Vec to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
+UNISONO_INLINE Ints round_to_ints(Vec a) { return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)}; }
+UNISONO_INLINE Vec from_bits(Ints a) { return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)}; }
+UNISONO_INLINE Ints widen(const uint8_t* p) {
+  const __m128i x = _mm_loadu_si128((const __m128i*)p);
+  return {_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128(x, 8))};
+}
+UNISONO_INLINE Ints widen(const int8_t* p) {
+  const __m128i x = _mm_loadu_si128((const __m128i*)p);
+  return {_mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_srli_si128(x, 8))};
+}
+UNISONO_INLINE void store_int8(int8_t* p, Ints a) {
+  // packs work within 128-bit halves: put the four quarters back in order.
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
+  _mm_storeu_si128((__m128i*)p, _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+
+UNISONO_INLINE float sum(Vec a) {
+  const __m256 b = _mm256_add_ps(a.lo, a.hi);
+  const __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+  const __m128 d = _mm_add_ps(c, _mm_movehl_ps(c, c));
+  return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
+}
+UNISONO_INLINE float maximum(Vec a) {
+  const __m256 b = _mm256_max_ps(a.lo, a.hi);
+  const __m128 c = _mm_max_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+  const __m128 d = _mm_max_ps(c, _mm_movehl_ps(c, c));
+  return _mm_cvtss_f32(_mm_max_ss(d, _mm_movehdup_ps(d)));
+}
+UNISONO_INLINE int32_t sum(Ints a) {
+  const __m256i b = _mm256_add_epi32(a.lo, a.hi);
+  const __m128i c = _mm_add_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
+  const __m128i d = _mm_add_epi32(c, _mm_shuffle_epi32(c, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(d, _mm_shuffle_epi32(d, 0xb1)));
+}
+
+UNISONO_INLINE Bytes load_bytes(const uint8_t* p) {
+  return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 32))};
+}
+UNISONO_INLINE Bytes low_nibbles(Bytes a) {
+  const __m256i low = _mm256_set1_epi8(15);
+  return {_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low)};
+}
+UNISONO_INLINE Bytes high_nibbles(Bytes a) {
+  const __m256i low = _mm256_set1_epi8(15);
+  return {_mm256_and_si256(_mm256_srli_epi16(a.lo, 4), low), _mm256_and_si256(_mm256_srli_epi16(a.hi, 4), low)};
+}
+// 16 in each byte whose bit is set.
+UNISONO_INLINE __m256i sixteens(uint32_t bits) {
+  const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const __m256i each = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)), spread);
+  return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(bytes, each), each), _mm256_set1_epi8(16));
+}
+UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
+  return {_mm256_or_si256(a.lo, sixteens(static_cast<uint32_t>(bits))),
+          _mm256_or_si256(a.hi, sixteens(static_cast<uint32_t>(bits >> 32)))};
+}
+template <int G>
+UNISONO_INLINE __m256i bits45(__m256i h) {
+  const __m256i at = G == 0   ? _mm256_slli_epi16(h, 4)
+                     : G == 1 ? _mm256_slli_epi16(h, 2)
+                     : G == 2 ? h
+                              : _mm256_srli_epi16(h, 2);
+  return _mm256_and_si256(at, _mm256_set1_epi8(0x30));
+}
+template <int G>
+UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
+  return {_mm256_or_si256(a.lo, bits45<G>(h.lo)), _mm256_or_si256(a.hi, bits45<G>(h.hi))};
+}
+template <int Bits>
+UNISONO_INLINE __m256i dot_half(__m256i acc, __m256i w, __m256i a) {
+  __m256i pairs;
+  if constexpr (Bits == 8) {
+    // |w| * (a with w's sign): 128 * 127 * 2 = 32,512 fits 16 bits.
+    const __m256i s = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
+    pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(s), _mm256_sign_epi8(a, s));
+  } else {
+    pairs = _mm256_maddubs_epi16(w, a);  // 63 * 127 * 2 = 16,002 at most
+  }
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+template <int Bits>
+UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
+  const __m256i a = _mm256_set1_epi32(four);
+  return {dot_half<Bits>(acc.lo, w.lo, a), dot_half<Bits>(acc.hi, w.hi, a)};
+}
+UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
+
+}  // namespace unisono::kernels::KERNEL_ISA

@@ -1,0 +1,103 @@
+// Vec16 on AVX-512 with VNNI: one register. Same operations as vec16_scalar.h, where they are described.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace unisono::kernels::KERNEL_ISA {
+
+#define UNISONO_INLINE inline __attribute__((always_inline))
+
+using Vec = __m512;
+struct Ints {
+  __m512i v;
+};
+struct Bytes {
+  __m512i v;
+};
+
+// 5 tokens x 2 panels: 10 float and 10 integer sums, 2 rows of weights, the rest for operands, in 32 registers.
+inline constexpr int kTileRows = 5, kTilePanels = 2;
+inline constexpr int kTileRowsF32 = 6, kTilePanelsF32 = 2;
+inline constexpr int kTileQueries = 6, kTilePages = 2, kTileChannels = 2;
+inline constexpr bool kBytesAreUnsigned = true;
+
+UNISONO_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+
+UNISONO_INLINE Vec zero() { return _mm512_setzero_ps(); }
+UNISONO_INLINE Vec set(float x) { return _mm512_set1_ps(x); }
+UNISONO_INLINE Vec load(const float* p) { return _mm512_loadu_ps(p); }
+UNISONO_INLINE void store(float* p, Vec a) { _mm512_storeu_ps(p, a); }
+UNISONO_INLINE Vec load_first(const float* p, int n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
+UNISONO_INLINE void store_first(float* p, Vec a, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), a); }
+UNISONO_INLINE Vec load_half(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p)); }
+UNISONO_INLINE void store_half(uint16_t* p, Vec a) {
+  _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+UNISONO_INLINE Vec load_bf16(const uint16_t* p) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
+}
+
+UNISONO_INLINE Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+UNISONO_INLINE Vec sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+UNISONO_INLINE Vec mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+UNISONO_INLINE Vec div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+UNISONO_INLINE Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+UNISONO_INLINE Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+UNISONO_INLINE Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+UNISONO_INLINE Vec abs(Vec a) { return _mm512_abs_ps(a); }
+UNISONO_INLINE Vec first_or(Vec a, int n, Vec b) { return _mm512_mask_mov_ps(b, first_lanes(n), a); }
+
+UNISONO_INLINE Ints set_ints(int32_t x) { return {_mm512_set1_epi32(x)}; }
+UNISONO_INLINE Ints add(Ints a, Ints b) { return {_mm512_add_epi32(a.v, b.v)}; }
+UNISONO_INLINE Ints mul(Ints a, Ints b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
+template <int N>
+UNISONO_INLINE Ints shift_left(Ints a) {
+  return {_mm512_slli_epi32(a.v, N)};
+}
+UNISONO_INLINE Vec to_floats(Ints a) { return _mm512_cvtepi32_ps(a.v); }
+UNISONO_INLINE Ints round_to_ints(Vec a) { return {_mm512_cvtps_epi32(a)}; }
+UNISONO_INLINE Vec from_bits(Ints a) { return _mm512_castsi512_ps(a.v); }
+UNISONO_INLINE Ints widen(const uint8_t* p) { return {_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))}; }
+UNISONO_INLINE Ints widen(const int8_t* p) { return {_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p))}; }
+UNISONO_INLINE void store_int8(int8_t* p, Ints a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v)); }
+
+UNISONO_INLINE float sum(Vec a) {
+  const __m256 b = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  const __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+  const __m128 d = _mm_add_ps(c, _mm_movehl_ps(c, c));
+  return _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)));
+}
+UNISONO_INLINE float maximum(Vec a) {
+  const __m256 b = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  const __m128 c = _mm_max_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
+  const __m128 d = _mm_max_ps(c, _mm_movehl_ps(c, c));
+  return _mm_cvtss_f32(_mm_max_ss(d, _mm_movehdup_ps(d)));
+}
+UNISONO_INLINE int32_t sum(Ints a) { return _mm512_reduce_add_epi32(a.v); }
+
+UNISONO_INLINE Bytes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+UNISONO_INLINE Bytes low_nibbles(Bytes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
+UNISONO_INLINE Bytes high_nibbles(Bytes a) {
+  return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))};
+}
+UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
+  return {_mm512_mask_add_epi8(a.v, static_cast<__mmask64>(bits), a.v, _mm512_set1_epi8(16))};
+}
+template <int G>
+UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
+  const __m512i at = G == 0   ? _mm512_slli_epi16(h.v, 4)
+                     : G == 1 ? _mm512_slli_epi16(h.v, 2)
+                     : G == 2 ? h.v
+                              : _mm512_srli_epi16(h.v, 2);
+  return {_mm512_or_si512(a.v, _mm512_and_si512(at, _mm512_set1_epi8(0x30)))};
+}
+template <int Bits>
+UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
+  return {_mm512_dpbusd_epi32(acc.v, w.v, _mm512_set1_epi32(four))};
+}
+UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
+
+}  // namespace unisono::kernels::KERNEL_ISA

@@ -1,0 +1,203 @@
+// Vec16 in plain C++: the reference that every other table must equal, and the fallback. Compiled for any CPU.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/quant.h"
+
+namespace unisono::kernels::KERNEL_ISA {
+
+#define UNISONO_INLINE inline __attribute__((always_inline))
+#define UNISONO_LANES for (int i = 0; i < 16; i++)
+
+struct Vec {
+  float v[16];
+};
+struct Ints {
+  int32_t v[16];
+};
+struct Bytes {
+  uint8_t v[64];
+};
+
+// Tiles that fit the registers (here: any would do).
+inline constexpr int kTileRows = 2, kTilePanels = 1;
+inline constexpr int kTileRowsF32 = 2, kTilePanelsF32 = 1;
+inline constexpr int kTileQueries = 2, kTilePages = 1, kTileChannels = 1;
+// dot() of 8-bit weights takes them as unsigned w + 128: the caller corrects by 128 times the activations' sum.
+inline constexpr bool kBytesAreUnsigned = true;
+
+UNISONO_INLINE Vec zero() { return Vec{}; }
+UNISONO_INLINE Vec set(float x) {
+  Vec r;
+  UNISONO_LANES r.v[i] = x;
+  return r;
+}
+UNISONO_INLINE Vec load(const float* p) {
+  Vec r;
+  std::memcpy(r.v, p, sizeof r.v);
+  return r;
+}
+UNISONO_INLINE void store(float* p, Vec a) { std::memcpy(p, a.v, sizeof a.v); }
+UNISONO_INLINE Vec load_first(const float* p, int n) {
+  Vec r{};
+  for (int i = 0; i < n; i++) r.v[i] = p[i];
+  return r;
+}
+UNISONO_INLINE void store_first(float* p, Vec a, int n) {
+  for (int i = 0; i < n; i++) p[i] = a.v[i];
+}
+UNISONO_INLINE Vec load_half(const uint16_t* p) {
+  Vec r;
+  UNISONO_LANES r.v[i] = half_to_float(p[i]);
+  return r;
+}
+UNISONO_INLINE void store_half(uint16_t* p, Vec a) { UNISONO_LANES p[i] = float_to_half(a.v[i]); }
+UNISONO_INLINE Vec load_bf16(const uint16_t* p) {
+  Vec r;
+  UNISONO_LANES r.v[i] = bf16_to_float(p[i]);
+  return r;
+}
+
+UNISONO_INLINE Vec add(Vec a, Vec b) {
+  UNISONO_LANES a.v[i] += b.v[i];
+  return a;
+}
+UNISONO_INLINE Vec sub(Vec a, Vec b) {
+  UNISONO_LANES a.v[i] -= b.v[i];
+  return a;
+}
+UNISONO_INLINE Vec mul(Vec a, Vec b) {
+  UNISONO_LANES a.v[i] *= b.v[i];
+  return a;
+}
+UNISONO_INLINE Vec div(Vec a, Vec b) {
+  UNISONO_LANES a.v[i] /= b.v[i];
+  return a;
+}
+UNISONO_INLINE Vec fma(Vec a, Vec b, Vec c) {
+  UNISONO_LANES c.v[i] = std::fma(a.v[i], b.v[i], c.v[i]);
+  return c;
+}
+// As the x86 instructions: the second operand where the comparison is false.
+UNISONO_INLINE Vec max(Vec a, Vec b) {
+  UNISONO_LANES b.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i];
+  return b;
+}
+UNISONO_INLINE Vec min(Vec a, Vec b) {
+  UNISONO_LANES b.v[i] = a.v[i] < b.v[i] ? a.v[i] : b.v[i];
+  return b;
+}
+UNISONO_INLINE Vec abs(Vec a) {
+  UNISONO_LANES a.v[i] = std::fabs(a.v[i]);
+  return a;
+}
+// Lanes below n from a, the others from b.
+UNISONO_INLINE Vec first_or(Vec a, int n, Vec b) {
+  for (int i = 0; i < n && i < 16; i++) b.v[i] = a.v[i];
+  return b;
+}
+
+UNISONO_INLINE Ints set_ints(int32_t x) {
+  Ints r;
+  UNISONO_LANES r.v[i] = x;
+  return r;
+}
+UNISONO_INLINE Ints add(Ints a, Ints b) {
+  UNISONO_LANES a.v[i] += b.v[i];
+  return a;
+}
+UNISONO_INLINE Ints mul(Ints a, Ints b) {
+  UNISONO_LANES a.v[i] *= b.v[i];
+  return a;
+}
+template <int N>
+UNISONO_INLINE Ints shift_left(Ints a) {
+  UNISONO_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) << N);
+  return a;
+}
+UNISONO_INLINE Vec to_floats(Ints a) {
+  Vec r;
+  UNISONO_LANES r.v[i] = static_cast<float>(a.v[i]);
+  return r;
+}
+// Round to nearest even; values beyond int32 give INT32_MIN, as the instruction does.
+UNISONO_INLINE Ints round_to_ints(Vec a) {
+  Ints r;
+  UNISONO_LANES r.v[i] =
+      a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? static_cast<int32_t>(std::nearbyintf(a.v[i])) : INT32_MIN;
+  return r;
+}
+UNISONO_INLINE Vec from_bits(Ints a) {
+  Vec r;
+  std::memcpy(r.v, a.v, sizeof r.v);
+  return r;
+}
+UNISONO_INLINE Ints widen(const uint8_t* p) {
+  Ints r;
+  UNISONO_LANES r.v[i] = p[i];
+  return r;
+}
+UNISONO_INLINE Ints widen(const int8_t* p) {
+  Ints r;
+  UNISONO_LANES r.v[i] = p[i];
+  return r;
+}
+// Each lane must lie in [-128, 127].
+UNISONO_INLINE void store_int8(int8_t* p, Ints a) { UNISONO_LANES p[i] = static_cast<int8_t>(a.v[i]); }
+
+// Horizontal, in one fixed tree: lanes 8 apart, then 4, 2, 1.
+UNISONO_INLINE float sum(Vec a) {
+  for (int step = 8; step > 0; step /= 2)
+    for (int i = 0; i < step; i++) a.v[i] += a.v[i + step];
+  return a.v[0];
+}
+UNISONO_INLINE float maximum(Vec a) {
+  for (int step = 8; step > 0; step /= 2)
+    for (int i = 0; i < step; i++) a.v[i] = a.v[i] > a.v[i + step] ? a.v[i] : a.v[i + step];
+  return a.v[0];
+}
+UNISONO_INLINE int32_t sum(Ints a) {
+  int32_t s = 0;
+  UNISONO_LANES s += a.v[i];
+  return s;
+}
+
+UNISONO_INLINE Bytes load_bytes(const uint8_t* p) {
+  Bytes r;
+  std::memcpy(r.v, p, sizeof r.v);
+  return r;
+}
+UNISONO_INLINE Bytes low_nibbles(Bytes a) {
+  for (auto& x : a.v) x &= 15;
+  return a;
+}
+UNISONO_INLINE Bytes high_nibbles(Bytes a) {
+  for (auto& x : a.v) x >>= 4;
+  return a;
+}
+// Adds 16 to the bytes whose bit is set.
+UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
+  for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] | (bits >> i & 1) << 4);
+  return a;
+}
+// Adds 16 times bits 2 G and 2 G + 1 of h.
+template <int G>
+UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
+  for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] | (h.v[i] >> (2 * G) & 3) << 4);
+  return a;
+}
+// acc[lane] += sum over j < 4 of w[4 lane + j] * a[j]; `four` holds the four signed bytes a, w is unsigned below 2^Bits.
+template <int Bits>
+UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
+  int8_t a[4];
+  std::memcpy(a, &four, 4);
+  for (int i = 0; i < 16; i++)
+    for (int j = 0; j < 4; j++) acc.v[i] += w.v[4 * i + j] * a[j];
+  return acc;
+}
+UNISONO_INLINE void prefetch(const void*) {}
+
+}  // namespace unisono::kernels::KERNEL_ISA

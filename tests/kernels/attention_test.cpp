@@ -1,0 +1,156 @@
+// Attention against a soft-max in double, and against itself: however queries are grouped and splits are cut, on whichever
+// table, the bits are the same.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "base/thread_team.h"
+#include "kernels/random.h"
+
+namespace unisono::kernels {
+namespace {
+
+struct Case {
+  int head_dim, group, positions, window;
+  bool f32;
+};
+
+// One kv head with keys and values at scattered blocks.
+struct Fixture {
+  explicit Fixture(const Case& c, const Ops& ops) : c(c) {
+    const int n_blocks = (c.positions + kPage - 1) / kPage;
+    const size_t width = (static_cast<size_t>(c.head_dim) + 15) / 16 * 16;
+    kv.stride = (static_cast<size_t>(c.head_dim) + width) * kPage * (c.f32 ? 4 : 2);
+    memory = Buffer(kv.stride * static_cast<size_t>(n_blocks + 3));
+    std::memset(memory.data(), 0xff, memory.size());  // NaN wherever nothing was stored
+    kv.base = memory.data();
+    kv.head_dim = c.head_dim;
+    kv.f32 = c.f32;
+    blocks.resize(static_cast<size_t>((n_blocks + 15) / 16 * 16));
+    for (int i = 0; i < n_blocks; i++) blocks[static_cast<size_t>(i)] = (i * 7 + 3) % (n_blocks + 3);
+    if ((n_blocks + 3) % 7 == 0)
+      for (int i = 0; i < n_blocks; i++) blocks[static_cast<size_t>(i)] = i + 1;
+    const auto dim = static_cast<size_t>(c.head_dim);
+    keys = random_floats(static_cast<size_t>(c.positions) * dim, 21);
+    values = random_floats(static_cast<size_t>(c.positions) * dim, 22);
+    queries = random_floats(static_cast<size_t>(c.positions * c.group) * dim, 23, 16 / std::sqrt(static_cast<float>(dim)));
+    for (int p = 0; p < c.positions; p++)
+      ops.store_kv(kv, blocks[static_cast<size_t>(p / kPage)], p % kPage, &keys[static_cast<size_t>(p) * dim], &values[static_cast<size_t>(p) * dim]);
+  }
+
+  AttentionItem item(int first, int tokens) const {
+    return {.q = &queries[static_cast<size_t>(first * c.group * c.head_dim)], .q_stride = c.group * c.head_dim, .tokens = tokens,
+            .group = c.group, .first_position = first, .window = c.window, .blocks = blocks.data(), .kv = kv};
+  }
+  int first_split(int position) const { return c.window > 0 ? std::max(0, position - c.window + 1) / kSplit : 0; }
+
+  // Outputs of tokens [first, first + tokens), all splits folded at once.
+  std::vector<float> run(const Ops& ops, int first, int tokens) const {
+    const size_t floats = attention_state_floats(c.head_dim);
+    std::vector<float> states(floats * static_cast<size_t>(tokens * c.group));
+    for (int r = 0; r < tokens * c.group; r++) attention_begin(&states[floats * static_cast<size_t>(r)], c.head_dim);
+    ops.attend(item(first, tokens), first_split(first), (first + tokens - 1) / kSplit + 1, true, states.data(), floats);
+    return finish(ops, states, tokens);
+  }
+  // The same, each split's state kept and folded afterwards.
+  std::vector<float> run_apart(const Ops& ops, int first, int tokens) const {
+    const size_t floats = attention_state_floats(c.head_dim);
+    const int begin = first_split(first), end = (first + tokens - 1) / kSplit + 1;
+    const size_t stride = floats * static_cast<size_t>(end - begin);
+    std::vector<float> parts(stride * static_cast<size_t>(tokens * c.group)), states(floats * static_cast<size_t>(tokens * c.group));
+    const int middle = (begin + end) / 2;  // as two threads would
+    ops.attend(item(first, tokens), middle, end, false, parts.data() + floats * static_cast<size_t>(middle - begin), stride);
+    if (middle > begin) ops.attend(item(first, tokens), begin, middle, false, parts.data(), stride);
+    for (int r = 0; r < tokens * c.group; r++) {
+      attention_begin(&states[floats * static_cast<size_t>(r)], c.head_dim);
+      for (int s = 0; s < end - begin; s++)
+        ops.attention_fold(&states[floats * static_cast<size_t>(r)], &parts[stride * static_cast<size_t>(r) + floats * static_cast<size_t>(s)], c.head_dim);
+    }
+    return finish(ops, states, tokens);
+  }
+  std::vector<float> finish(const Ops& ops, const std::vector<float>& states, int tokens) const {
+    std::vector<float> out(static_cast<size_t>(tokens * c.group * c.head_dim));
+    for (int r = 0; r < tokens * c.group; r++)
+      ops.attention_finish(&states[attention_state_floats(c.head_dim) * static_cast<size_t>(r)], &out[static_cast<size_t>(r * c.head_dim)], c.head_dim);
+    return out;
+  }
+
+  double stored(float x) const { return c.f32 ? x : half_to_float(float_to_half(x)); }
+  std::vector<double> exact(int position, int head) const {
+    const auto dim = static_cast<size_t>(c.head_dim);
+    const float* q = &queries[static_cast<size_t>(position * c.group + head) * dim];
+    const int from = c.window > 0 ? std::max(0, position - c.window + 1) : 0;
+    std::vector<double> weight, out(dim);
+    for (int p = from; p <= position; p++) {
+      double s = 0;
+      for (size_t d = 0; d < dim; d++) s += q[d] * stored(keys[static_cast<size_t>(p) * dim + d]);
+      weight.push_back(s);
+    }
+    const double top = *std::max_element(weight.begin(), weight.end());
+    double sum = 0;
+    for (double& w : weight) sum += w = std::exp(w - top);
+    for (size_t i = 0; i < weight.size(); i++)
+      for (size_t d = 0; d < dim; d++) out[d] += weight[i] / sum * stored(values[(static_cast<size_t>(from) + i) * dim + d]);
+    return out;
+  }
+
+  Case c;
+  Buffer memory;
+  KvView kv;
+  std::vector<int32_t> blocks;
+  std::vector<float> keys, values, queries;
+};
+
+class Attention : public testing::TestWithParam<Case> {};
+
+TEST_P(Attention, EqualsASoftMaxInDouble) {
+  FlushDenormals flushed;
+  const Case c = GetParam();
+  const Fixture f(c, best_ops());
+  for (int position : {0, 1, 15, 16, 100, 255, 256, 300, 511, 600, 699}) {
+    if (position >= c.positions) break;
+    const auto y = f.run(best_ops(), position, 1);
+    for (int h = 0; h < c.group; h++) {
+      const auto want = f.exact(position, h);
+      for (size_t d = 0; d < want.size(); d++)
+        ASSERT_NEAR(y[static_cast<size_t>(h * c.head_dim) + d], want[d], 3e-6) << position << " head " << h << " dim " << d;
+    }
+  }
+}
+
+TEST_P(Attention, TheSameBitsHoweverItIsCut) {
+  FlushDenormals flushed;
+  const Case c = GetParam();
+  const Fixture f(c, best_ops());
+  const size_t row = static_cast<size_t>(c.group * c.head_dim);
+  const int most = kMaxQueries / c.group;
+  for (int first : {0, 5, 250, 300, 500, 680}) {
+    const int tokens = std::min(most, c.positions - first);
+    if (tokens <= 0) break;
+    const auto want = f.run(*compiled_ops()[0], first, tokens);
+    for (const Ops* ops : ops_here()) {
+      const Fixture own(c, *ops);  // keys and values stored by the same table
+      ASSERT_EQ(std::memcmp(own.memory.data(), f.memory.data(), own.memory.size()), 0) << ops->name;
+      EXPECT_EQ(std::memcmp(own.run(*ops, first, tokens).data(), want.data(), want.size() * 4), 0) << ops->name << " at " << first;
+      EXPECT_EQ(std::memcmp(own.run_apart(*ops, first, tokens).data(), want.data(), want.size() * 4), 0) << ops->name << " apart, at " << first;
+      for (int t = 0; t < tokens; t += 3) {
+        const auto alone = own.run(*ops, first + t, 1);
+        ASSERT_EQ(std::memcmp(alone.data(), &want[static_cast<size_t>(t) * row], row * 4), 0) << ops->name << " token " << first + t;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
+                         testing::Values(Case{8, 2, 40, 0, true}, Case{64, 3, 700, 0, false}, Case{64, 4, 700, 0, true},
+                                         Case{256, 4, 600, 512, false}, Case{64, 1, 700, 100, false}, Case{24, 7, 300, 16, true},
+                                         Case{128, 8, 530, 0, false}),
+                         [](const auto& t) {
+                           const Case& c = t.param;
+                           return "dim" + std::to_string(c.head_dim) + "_group" + std::to_string(c.group) + "_window" +
+                                  std::to_string(c.window) + (c.f32 ? "_f32" : "_f16");
+                         });
+
+}  // namespace
+}  // namespace unisono::kernels
