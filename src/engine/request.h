@@ -15,12 +15,12 @@ namespace unisono::engine {
 using TokenId = int32_t;
 
 enum class FinishReason : uint8_t {
-  stop_token,    // an end token of the model or of the request
+  stop_token,  // an end token of the model or of the request
   stop_string,
-  length,        // max_tokens
-  context,       // the model's context or the block pool is full
-  cancelled,     // the client asked or left
-  error,         // our fault; Delta::error says what
+  length,     // max_tokens
+  context,    // the model's context or the block pool is full
+  cancelled,  // the client asked or left
+  error,      // our fault; Delta::error says what
 };
 
 struct TokenLogprob {
@@ -47,28 +47,28 @@ struct Timings {
 };
 
 struct Delta {
-  std::string text{};                  // valid UTF-8; what stop strings could still take back is held back
-  std::vector<TokenResult> tokens{};   // the tokens since the last delta, when the request asks for logprobs or ids
-  std::vector<TokenResult> prompt{};   // first delta only, when prompt_logprobs is asked: for prompt tokens 1..n-1
+  std::string text{};                 // valid UTF-8; what stop strings could still take back is held back
+  std::vector<TokenResult> tokens{};  // the tokens since the last delta, when the request asks for logprobs or ids
+  std::vector<TokenResult> prompt{};  // first delta only, when prompt_logprobs is asked: for prompt tokens 1..n-1
   std::optional<FinishReason> finish{};
-  std::string stop_detail{};           // the stop string, or the end token's text
+  std::string stop_detail{};  // the stop string, or the end token's text
   std::string error{};
-  Usage usage{};                       // so far
-  Timings timings{};                   // with finish
+  Usage usage{};      // so far
+  Timings timings{};  // with finish
 };
 
 struct Request {
-  std::vector<TokenId> prompt{};       // at least one token
+  std::vector<TokenId> prompt{};  // at least one token
   decode::SamplingParams sampling{};
   int max_tokens = 16;                 // at least 1
   std::vector<std::string> stop{};     // non-empty strings; the text ends before the first match
   std::vector<TokenId> stop_tokens{};  // besides the model's own end tokens
   bool ignore_eos = false;
-  int min_tokens = 0;                  // end tokens can't be chosen before
-  bool logprobs = false;               // fill Delta::tokens
+  int min_tokens = 0;     // end tokens can't be chosen before
+  bool logprobs = false;  // fill Delta::tokens
   int top_logprobs = 0;
   bool prompt_logprobs = false;
-  bool show_special = false;           // control tokens appear in the text
+  bool show_special = false;  // control tokens appear in the text
   // Called on the engine thread for every delta, the last one with finish set; must be quick and must not throw or call
   // the engine.
   std::function<void(Delta&&)> on_delta{};

@@ -1,0 +1,48 @@
+// Who holds which block of the key/value store: reference counts and the order in which free blocks are taken again. Knows
+// neither tokens nor the memory behind a block number. Every operation is O(1) per block.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace unisono::engine {
+
+using BlockId = int32_t;  // as model/batch.h has it: block tables go to the model as they are
+
+class BlockPool {
+ public:
+  explicit BlockPool(int n_blocks);
+
+  int n_blocks() const { return static_cast<int>(references_.size()); }
+  int n_free() const { return n_free_; }
+  int references(BlockId block) const { return references_[at(block)]; }
+
+  // The free block that was released longest ago, with one reference. Only when n_free() > 0.
+  BlockId acquire();
+  // One more holder; a free block leaves the free list, its contents intact.
+  void share(BlockId block);
+  // One holder less; without any, the block is free and the last to be taken again.
+  void release(BlockId block);
+
+  // A second table with the same blocks, each with one more reference.
+  std::vector<BlockId> fork(std::span<const BlockId> table);
+  // Before writing to a block that others may hold: the block itself when it has one holder, else a fresh one that takes
+  // the caller's reference (whoever calls copies the contents). Only when n_free() > 0 or the block has one holder.
+  BlockId writable(BlockId block);
+
+  // Recounts everything; check()s that the free list, the counters and the references agree.
+  void audit() const;
+
+ private:
+  size_t at(BlockId block) const;
+  void link_last(BlockId block);
+  void unlink(BlockId block);
+
+  // A ring of free blocks through an extra entry at n_blocks: after it comes the one to take next.
+  std::vector<BlockId> next_{}, previous_{};
+  std::vector<int32_t> references_{};
+  int n_free_ = 0;
+};
+
+}  // namespace unisono::engine

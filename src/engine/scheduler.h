@@ -1,0 +1,67 @@
+// Who takes part in the next step, with how many tokens, and who gives way when blocks run out. Works on counters and
+// blocks; knows no tokens, no text and no clock.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "engine/block_pool.h"
+#include "engine/sequence.h"
+
+namespace unisono::engine {
+
+struct SchedulerLimits {
+  int token_budget = 512;  // rows of one step
+  int max_running = 64;    // sequences that hold blocks; cut to the token budget, so that each can have a row in every step
+  int score_rows = 64;     // rows of one step with logits beyond the last one of each sequence
+};
+
+struct PlanItem {
+  Sequence* sequence = nullptr;
+  int n_rows = 0;  // computes [n_computed, n_computed + n_rows), for which it has blocks
+};
+
+class Scheduler {
+ public:
+  Scheduler(BlockPool& pool, const SchedulerLimits& limits);
+
+  // To the end of the queue. It must fit the pool alone, at its longest. The sequence outlives its time here.
+  void add(Sequence& sequence);
+  // Out of the running or the queue; its blocks are released.
+  void remove(Sequence& sequence);
+
+  // The next step, valid until the next call of any function here. Sequences with one pending token come first, each with
+  // it, so that a long prompt never holds them up; then those with more share what is left of the budget, oldest first;
+  // then waiting ones are admitted in order while blocks allow. When a running sequence needs a block and none is free, the
+  // newest gives way: its blocks are released, it waits at the head of the queue and computes its tokens again later.
+  std::span<const PlanItem> plan();
+  // The step was computed: advances the counters. The caller adds the chosen tokens to n_tokens.
+  void commit();
+
+  int n_running() const { return static_cast<int>(running_.size()); }
+  int n_waiting() const { return static_cast<int>(waiting_.size()); }
+  uint64_t n_preemptions() const { return n_preemptions_; }
+
+  // Recounts: every held block belongs to exactly the tables that hold it; check()s that all agree.
+  void audit() const;
+
+ private:
+  void plan_single_tokens();
+  void plan_chunks();
+  void admit();
+  void plan_chunk(Sequence& sequence);
+  bool grow(Sequence& sequence);
+  void preempt_newest();
+  void release_blocks(Sequence& sequence);
+
+  BlockPool& pool_;
+  const SchedulerLimits limits_;
+  std::vector<Sequence*> running_{};  // oldest first; all hold blocks
+  std::deque<Sequence*> waiting_{};   // hold none
+  std::vector<PlanItem> plan_{};
+  int budget_left_ = 0, score_rows_left_ = 0;
+  uint64_t n_preemptions_ = 0;
+};
+
+}  // namespace unisono::engine
