@@ -150,12 +150,12 @@ Result<std::optional<std::vector<double>>> Checkpoint::numbers(std::string_view 
 }
 
 Result<std::optional<std::vector<int64_t>>> Checkpoint::integers(std::string_view key, int64_t min, int64_t max) const {
-  auto integers = copy_array<int64_t>(key, value(key), "an array of integers in range");
+  auto integers = copy_array<int64_t>(key, value(key), "an array of integers");
   if (!integers || !integers->has_value()) return integers;
   for (size_t i = 0; i < (*integers)->size(); i++) {
     const int64_t number = (**integers)[i];
     if (number >= min && number <= max) continue;
-    return out_of_range(key, "holds at element " + std::to_string(i) + " ", std::to_string(number), min, max);
+    return out_of_range(key, "holds, at element " + std::to_string(i) + ", ", std::to_string(number), min, max);
   }
   return integers;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1 << 24;  // of a huge page and more; beyond, a file would be mostly padding
-constexpr uint64_t kLeastEntry = 14;         // a key of one byte, a type and a value of one byte
+constexpr uint64_t kLeastEntry = 13;         // no name, a type and a value of one byte
 
 struct Header {
   uint64_t tensors = 0;

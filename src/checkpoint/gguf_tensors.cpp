@@ -13,7 +13,7 @@ namespace unisono::checkpoint {
 
 namespace {
 
-constexpr uint64_t kLeastDescription = 8 + 1 + 4 + 8 + 4 + 8;  // a name of one byte, one dimension
+constexpr uint64_t kLeastDescription = 8 + 4 + 8 + 4 + 8;  // one dimension and no name
 constexpr size_t kMaxName = 65535;
 constexpr int64_t kMaxElements = std::numeric_limits<int64_t>::max();
 
