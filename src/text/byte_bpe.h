@@ -1,0 +1,49 @@
+// Byte-level BPE: words of bytes to tokens by ranked merges. It cuts no text and knows no special tokens.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "text/hash_index.h"
+#include "text/tokenizer.h"
+#include "text/workspace.h"
+
+namespace unisono::text {
+
+// The bytes of a token as vocabularies write it (GPT-2's map of bytes to printable characters); null when a character
+// isn't of that map.
+std::optional<std::string> bytes_of_written(std::string_view written);
+
+class ByteBpe {
+ public:
+  struct Vocabulary {
+    std::span<const std::string_view> written{};  // as the file has them
+    std::span<const std::string> bytes{};
+    std::span<const TokenType> types{};
+    const TextIndex* index = nullptr;  // of `written`
+  };
+
+  // whole_words: a word that is a token is that token, whatever the merges say. Refused: a merge whose parts or result
+  // are no ordinary tokens, or that is there twice. The vocabulary's memory must outlive the result.
+  static Result<ByteBpe> create(const Vocabulary& vocabulary, std::span<const std::string_view> merges, bool whole_words);
+
+  // Appends the word's tokens. A byte for which the vocabulary has no token is left out, as Hugging Face does: some
+  // vocabularies lack control characters, and their unknown token is a control token.
+  void encode(std::string_view word, Workspace& work, std::vector<TokenId>& out) const;
+
+ private:
+  void merge(std::string_view word, Workspace& work, std::vector<TokenId>& out) const;
+  void consider(Workspace& work, uint32_t left) const;
+
+  std::array<TokenId, 256> of_byte_{};  // -1: none
+  PairIndex merges_{};                  // (left, right) to (rank, merged)
+  std::vector<std::string_view> whole_texts_{};
+  TextIndex whole_{};  // empty unless whole_words
+};
+
+}  // namespace unisono::text

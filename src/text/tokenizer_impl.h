@@ -1,0 +1,48 @@
+// What a tokenizer holds: shared by tokenizer.cpp and the detokenizer, nobody else.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/added_tokens.h"
+#include "text/byte_bpe.h"
+#include "text/hash_index.h"
+#include "text/pre_tokenizer.h"
+#include "text/sentencepiece.h"
+#include "text/tokenizer.h"
+#include "text/workspace.h"
+
+namespace unisono::text {
+
+struct Tokenizer::Impl {
+  TokenizerSpec spec{};
+  std::vector<TokenType> types{};          // the file's, with fillers as unused
+  std::vector<std::string> vocabulary{};   // bytes by id
+  TextIndex index{};                       // of spec.tokens
+  std::deque<std::string> marked_texts{};  // added tokens that hold spaces, as SentencePiece writes them
+  AddedTokens added{};
+  std::optional<SentencePieceBpe> pieces{};  // this,
+  std::optional<PreTokenizer> words{};       // or these two
+  std::optional<ByteBpe> bpe{};
+  bool add_bos = false, add_eos = false, space_prefix = false;
+
+  mutable std::mutex mutex{};
+  mutable std::vector<std::unique_ptr<Workspace>> idle{};
+
+  Result<void> index_tokens();
+  Result<void> add_added_tokens();
+  Result<void> build_model();
+
+  std::unique_ptr<Workspace> take_workspace() const;
+  void give_back(std::unique_ptr<Workspace> work) const;
+  std::string_view prepare(std::string_view text, std::vector<MarkedText::Span>& from_user, std::string& buffer) const;
+  void encode_fragment(std::string_view text, Workspace& work, std::vector<TokenId>& out) const;
+  void encode_text(std::string_view raw, std::vector<MarkedText::Span> from_user, std::vector<TokenId>& out) const;
+};
+
+}  // namespace unisono::text
