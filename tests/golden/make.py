@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""usage: make.py [NAME...]      (default: all)
+"""usage: make.py [--check] [NAME...]      (default: all)
 
 Writes tiny random models as GGUF files into tiny/, each with the float32 logits that Hugging Face transformers computes
 from the same weights. One model per family, and one whose tensors have all the quantised types between them.
@@ -10,10 +10,13 @@ from the same weights. One model per family, and one whose tensors have all the 
 
 The Hugging Face model comes first, the GGUF file is exported from it. As a check of the export, transformers then loads
 the GGUF file itself and must compute the same logits.
+
+--check writes nothing: it makes all anew and fails where that differs from what is committed, logits beyond rounding.
 """
 import json
 import os
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -209,8 +212,8 @@ def smallest_gap(logits):
     return float((best[:, 1] - best[:, 0]).min())
 
 
-def make(tiny):
-    """Takes the first seed whose greedy tokens vary and are beyond doubt: else equal tokens would prove little."""
+def make(tiny, out):
+    """Writes the three files of this model into the folder `out`. Takes the first seed whose greedy tokens vary and are beyond doubt: else equal tokens would prove little."""
     model = tiny.model_class._from_config(tiny.config, attn_implementation="eager").float().eval()
     for seed in range(1000):
         rng = np.random.default_rng(seed)
@@ -227,21 +230,39 @@ def make(tiny):
     else:
         sys.exit(f"error: no seed gives {tiny.name} a continuation that tells right from wrong")
 
-    path = OUT / f"{tiny.name}.gguf"
+    path = out / f"{tiny.name}.gguf"
     write_gguf(tiny, path, tensors)
-    loaded = AutoModelForCausalLM.from_pretrained(OUT, gguf_file=path.name, dtype=torch.float32, attn_implementation="eager",
+    loaded = AutoModelForCausalLM.from_pretrained(out, gguf_file=path.name, dtype=torch.float32, attn_implementation="eager",
                                                   **tiny.unsaid).eval()
     loaded_tokens, loaded_logits = greedy(loaded, prompt)
     difference = float(np.abs(loaded_logits - logits).max())
     if loaded_tokens != tokens or difference > 1e-5 * spread:
         sys.exit(f"error: {path.name}, loaded by transformers, differs by {difference:g} from the model it was exported from")
 
-    logits.astype("<f4").tofile(OUT / f"{tiny.name}.f32")
+    logits.astype("<f4").tofile(out / f"{tiny.name}.f32")
     golden = {"model": path.name, "seed": seed, "vocab_size": logits.shape[1], "prompt": prompt, "tokens": tokens,
               "smallest_gap": smallest_gap(logits), "smallest_spread": spread}
-    (OUT / f"{tiny.name}.json").write_text(json.dumps(golden) + "\n")
+    (out / f"{tiny.name}.json").write_text(json.dumps(golden) + "\n")
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, seed {seed}, logits spread {spread:.1f}, gap "
           f"{golden['smallest_gap']:.3f}, {len(set(tokens))} different tokens, loaded again: {difference:.1e}")
+
+
+def check(tiny):
+    """Makes the model again and compares with what is committed."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        make(tiny, out)
+        for file in (f"{tiny.name}.gguf", f"{tiny.name}.json", f"{tiny.name}.f32"):
+            new, old = (out / file).read_bytes(), (OUT / file).read_bytes()
+            if file.endswith(".json"):
+                new, old = (tuple(json.loads(text)[key] for key in ("seed", "prompt", "tokens")) for text in (new, old))
+            elif file.endswith(".f32"):
+                new, old = (np.frombuffer(data, "<f4") for data in (new, old))
+                if new.size == old.size and np.abs(new - old).max() <= 1e-6 * np.ptp(old):
+                    continue  # another CPU sums in another order
+                new, old = 0, 1
+            if new != old:
+                sys.exit(f"error: {file} is not what the oracle makes of it now")
 
 
 def main():
@@ -249,12 +270,13 @@ def main():
         sys.exit(__doc__)
     torch.set_num_threads(1)  # one order of sums
     OUT.mkdir(exist_ok=True)
-    wanted = sys.argv[1:]
+    checking = sys.argv[1:2] == ["--check"]
+    wanted = sys.argv[2:] if checking else sys.argv[1:]
     models = [t for t in tiny_models() if not wanted or t.name in wanted]
     if not models or len(models) < len(set(wanted)):
         sys.exit(f"error: the models are {', '.join(t.name for t in tiny_models())}")
     for tiny in models:
-        make(tiny)
+        check(tiny) if checking else make(tiny, OUT)
 
 
 if __name__ == "__main__":
