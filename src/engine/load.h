@@ -1,0 +1,54 @@
+// Where the leaf rooms meet: a model file becomes a model, a tokenizer and a chat template. The only code that knows both
+// GGUF's keys and what they mean.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "checkpoint/checkpoint.h"
+#include "model/arch.h"
+#include "model/model.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace unisono::engine {
+
+// What a file says about its model, without its weights packed.
+struct Description {
+  const model::Arch* arch = nullptr;
+  model::Hparams hparams{};
+  std::string name{};                // general.name, or the file's name
+  std::string chat_template{};       // its source; empty: none
+  std::vector<text::TokenId> end_tokens{};
+  uint64_t parameters = 0;
+  std::vector<std::pair<DType, uint64_t>> types{};  // bytes of the file's tensors by type, largest first
+};
+
+// The family and its numbers, each checked; one sentence naming the key otherwise.
+Result<model::Hparams> read_hparams(const checkpoint::Checkpoint& file, const model::Arch& arch);
+Result<Description> describe(const checkpoint::Checkpoint& file, const std::string& path);
+// The file must outlive the tokenizer: tokens are views into it.
+Result<text::Tokenizer> load_tokenizer(const checkpoint::Checkpoint& file);
+
+struct LoadOptions {
+  model::ModelOptions model{};
+  std::function<void(size_t done, size_t total)> progress{};
+};
+
+// Everything a request needs. Made once, shared by all; only the engine may use `model`.
+struct Loaded {
+  checkpoint::Checkpoint file;
+  Description description;
+  text::Tokenizer tokenizer;
+  std::optional<text::ChatTemplate> chat_template;
+  model::Model model;
+};
+
+Result<std::unique_ptr<Loaded>> load(const std::string& path, const LoadOptions& options, ThreadTeam& team);
+
+}  // namespace unisono::engine

@@ -1,0 +1,38 @@
+// How one step's work is dealt to threads. Bits never depend on it: it only decides who computes what, and in which order
+// rows lie in the step's buffers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/batch.h"
+
+namespace unisono::model {
+
+// Consecutive tokens of one sequence whose attention is computed together.
+struct Tile {
+  int sequence = 0;
+  int batch_row = 0;       // in the batch
+  int row = 0;             // in the step's buffers
+  int tokens = 0;
+  int first_position = 0;
+};
+
+struct Deal {
+  // true: each worker takes its rows through a whole layer and meets the others once, for keys and values. false: each
+  // takes a part of every product's panels, for all rows.
+  bool by_rows = false;
+  std::vector<Tile> tiles{};       // those of worker w are [first_tile[w], first_tile[w + 1])
+  std::vector<int> first_tile{};   // [workers + 1]
+  std::vector<int> first_row{};    // [workers + 1], buffer rows
+  std::vector<int> batch_row{};    // [rows] buffer row -> batch row
+  std::vector<int> buffer_row{};   // [rows] batch row -> buffer row
+
+  int rows() const { return static_cast<int>(batch_row.size()); }
+};
+
+// tile_tokens: most tokens of a tile. row_cost, position_cost: arithmetic of one row in a layer's products, and of one row
+// against one position in its attention, in any unit. Reuses the memory of `deal`.
+void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost, double position_cost, Deal& deal);
+
+}  // namespace unisono::model

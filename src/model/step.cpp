@@ -1,0 +1,374 @@
+#include "model/step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/quant.h"
+#include "model/rope.h"
+
+namespace unisono::model {
+
+using kernels::kLanes;
+using kernels::kSplit;
+using kernels::QuantBlock;
+
+namespace {
+int padded(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
+kernels::GateKind gate_kind(Activation a) {
+  return a == Activation::silu ? kernels::GateKind::silu : kernels::GateKind::gelu_tanh;
+}
+}  // namespace
+
+Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, const kernels::Ops& ops)
+    : arch_(arch), h_(hparams), w_(weights), ops_(ops) {
+  frequencies_ = rope_frequencies(h_.rope_dims, h_.rope_base, h_.rope_scale, w_.rope_factors);
+  local_frequencies_ = rope_frequencies(h_.rope_dims, h_.local_rope_base, 1, {});
+  for (const Layer& layer : w_.layers) {
+    qkv_columns_ = std::max(qkv_columns_, layer.qkv.columns());
+    gate_columns_ = std::max(gate_columns_, layer.gate_up.columns());
+  }
+  d_columns_ = padded(h_.d_model);
+  const int group = h_.n_heads / h_.n_kv_heads;
+  check(group <= kernels::kMaxQueries && h_.head_dim <= kernels::kMaxHeadDim, "the loader refuses larger heads and groups");
+  tile_tokens_ = std::clamp(36 / group, 1, 12);
+  for (const Layer& l : w_.layers)
+    most_blocks_ = std::max({most_blocks_, l.qkv.k() / kernels::kBlock, l.attn_output.k() / kernels::kBlock, l.ffn_down.k() / kernels::kBlock});
+  next_job_ = std::make_unique<std::atomic<int>[]>(static_cast<size_t>(h_.n_layers));
+}
+
+// ---- one worker's part of a step
+
+class Step::Part {
+ public:
+  Part(Step& step, const Batch& batch, KvStore& kv, Worker& worker) : s_(step), batch_(batch), kv_(kv), worker_(worker) {
+    const auto mine = worker.share(s_.deal_.rows());
+    const auto w = static_cast<size_t>(worker.index());
+    rows_ = s_.deal_.by_rows ? Worker::Range{s_.deal_.first_row[w], s_.deal_.first_row[w + 1]} : mine;
+  }
+
+  void run() {
+    embed();
+    for (int i = 0; i < s_.h_.n_layers; i++) layer(i);
+    worker_.barrier();  // the outputs' rows may be another worker's
+    outputs();
+  }
+
+ private:
+  // Between a phase over rows and one over panels. Workers that keep their rows have nothing to wait for.
+  void meet() {
+    if (!s_.deal_.by_rows) worker_.barrier();
+  }
+  float* x(int row) { return s_.x_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.d_columns_); }
+  float* y(int row) { return s_.y_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.d_columns_); }
+  float* qkv(int row) { return s_.qkv_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.qkv_columns_); }
+  float* gate_up(int row) { return s_.gate_up_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.gate_columns_); }
+  float* attended(int row) {
+    return s_.attended_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.h_.n_heads * s_.h_.head_dim);
+  }
+
+  // Where row 0 of int8 activations for `linear` would lie. Rows are as long as its k asks, so workers that keep their rows
+  // and may be at different products must not share one numbering: each has the stretch of its own rows.
+  QuantBlock* int8_rows(const Linear& linear) {
+    QuantBlock* all = s_.int8_.as<QuantBlock>().data();
+    return s_.deal_.by_rows ? all + rows_.begin * (s_.most_blocks_ - linear.k() / kernels::kBlock) : all;
+  }
+  // Activations of my rows as `linear` wants them; values at `row_of(row)`.
+  template <class RowOf>
+  void prepare(const Linear& linear, QuantBlock* int8, RowOf row_of) {
+    if (!linear.needs_int8()) return;
+    const int64_t blocks = linear.k() / kernels::kBlock;
+    for (int64_t r = rows_.begin; r < rows_.end; r++) s_.ops_.quantise(row_of(static_cast<int>(r)), linear.k(), int8 + r * blocks);
+  }
+  template <class RowOf>
+  void prepare(const Linear& linear, RowOf row_of) {
+    prepare(linear, int8_rows(linear), row_of);
+  }
+  void multiply(const Linear& linear, const float* in, int64_t in_stride, float* out, int64_t out_stride) {
+    const ActivationRows a{int8_rows(linear), in, in_stride};
+    if (s_.deal_.by_rows) {
+      linear.multiply(s_.ops_, a, static_cast<int>(rows_.begin), static_cast<int>(rows_.end - rows_.begin), out, out_stride, 0,
+                      linear.panels());
+    } else {
+      const auto panels = worker_.share(linear.panels(), 2);  // kernels take panels in pairs
+      linear.multiply(s_.ops_, a, 0, s_.deal_.rows(), out, out_stride, static_cast<int>(panels.begin), static_cast<int>(panels.end));
+    }
+  }
+
+  void embed() {
+    const float scale = std::sqrt(static_cast<float>(s_.h_.d_model));  // exactly rounded by IEEE 754
+    for (int64_t r = rows_.begin; r < rows_.end; r++) {
+      const int row = static_cast<int>(r);
+      const auto token = batch_.tokens[static_cast<size_t>(s_.deal_.batch_row[static_cast<size_t>(r)])];
+      const TensorView& e = s_.w_.embedding;
+      kernels::dequantise_row(e.type, e.data + e.row_bytes() * static_cast<size_t>(token), s_.h_.d_model, x(row));
+      if (s_.arch_.scale_embedding) s_.ops_.scale(x(row), scale, s_.h_.d_model);
+    }
+  }
+
+  void layer(int index) {
+    const Layer& l = s_.w_.layers[static_cast<size_t>(index)];
+    norm_rows(l.attn_norm);
+    prepare(l.qkv, [&](int r) { return y(r); });
+    meet();
+    multiply(l.qkv, y(0), s_.d_columns_, qkv(0), s_.qkv_columns_);
+    meet();
+    for (int64_t r = rows_.begin; r < rows_.end; r++) rotate_and_store(l, index, static_cast<int>(r));
+    worker_.barrier();  // keys and values of all rows are there
+    attention(l, index);
+    meet();
+    finish_apart(index);
+    prepare(l.attn_output, [&](int r) { return attended(r); });
+    meet();
+    multiply(l.attn_output, attended(0), s_.h_.n_heads * s_.h_.head_dim, y(0), s_.d_columns_);
+    meet();
+    add_to_residual(l.post_attn_norm);
+    // Feed-forward.
+    norm_rows(l.ffn_norm);
+    prepare(l.gate_up, [&](int r) { return y(r); });
+    meet();
+    multiply(l.gate_up, y(0), s_.d_columns_, gate_up(0), s_.gate_columns_);
+    meet();
+    const int up = l.gate_up.first_column(1);
+    for (int64_t r = rows_.begin; r < rows_.end; r++) {
+      float* g = gate_up(static_cast<int>(r));
+      s_.ops_.gate(gate_kind(s_.arch_.activation), g, g + up, g, s_.h_.d_ff);
+    }
+    prepare(l.ffn_down, [&](int r) { return gate_up(r); });
+    meet();
+    multiply(l.ffn_down, gate_up(0), s_.gate_columns_, y(0), s_.d_columns_);
+    meet();
+    add_to_residual(l.post_ffn_norm);
+  }
+
+  void norm_rows(const std::vector<float>& weight) {
+    for (int64_t r = rows_.begin; r < rows_.end; r++)
+      s_.ops_.rms_norm(x(static_cast<int>(r)), weight.data(), s_.h_.norm_eps, y(static_cast<int>(r)), s_.h_.d_model);
+  }
+  // x += y, normed first where the family has a norm there.
+  void add_to_residual(const std::vector<float>& post_norm) {
+    for (int64_t row = rows_.begin; row < rows_.end; row++) {
+      const int r = static_cast<int>(row);
+      if (!post_norm.empty()) s_.ops_.rms_norm(y(r), post_norm.data(), s_.h_.norm_eps, y(r), s_.h_.d_model);
+      s_.ops_.add(x(r), y(r), s_.h_.d_model);
+    }
+  }
+
+  // A row's q, k and v: biases, norms, rotation; q scaled; k and v into the store.
+  void rotate_and_store(const Layer& l, int index, int row) {
+    const Hparams& h = s_.h_;
+    float* all = qkv(row);
+    if (!l.qkv_bias.empty()) s_.ops_.add(all, l.qkv_bias.data(), l.qkv.columns());
+    float* q = all + l.qkv.first_column(0);
+    float* k = all + l.qkv.first_column(1);
+    const float* v = all + l.qkv.first_column(2);
+    const bool local = h.windowed[static_cast<size_t>(index)] != 0;
+    const size_t half = static_cast<size_t>(h.rope_dims / 2);
+    const float* cosines = s_.angles_.as<float>().data() + static_cast<size_t>(row) * 4 * half + (local ? 2 * half : 0);
+    auto turn = [&](float* head, const std::vector<float>& norm) {
+      if (!norm.empty()) s_.ops_.rms_norm(head, norm.data(), h.norm_eps, head, h.head_dim);
+      s_.ops_.rope(head, cosines, cosines + half, h.rope_dims);
+    };
+    for (int i = 0; i < h.n_heads; i++) turn(q + i * h.head_dim, l.q_norm);
+    s_.ops_.scale(q, h.attention_scale, h.n_heads * h.head_dim);
+    const int batch_row = s_.deal_.batch_row[static_cast<size_t>(row)];
+    const BatchSequence& seq = sequence_of(batch_row);
+    const int position = seq.first_position + batch_row - seq.first_row;
+    const int block = seq.block_table[static_cast<size_t>(position / kBlockTokens)];
+    for (int i = 0; i < h.n_kv_heads; i++) {
+      turn(k + i * h.head_dim, l.k_norm);
+      s_.ops_.store_kv(view(index, i), block, position % kBlockTokens, k + i * h.head_dim, v + i * h.head_dim);
+    }
+  }
+  const BatchSequence& sequence_of(int batch_row) const {
+    auto after = std::upper_bound(batch_.sequences.begin(), batch_.sequences.end(), batch_row,
+                                  [](int row, const BatchSequence& s) { return row < s.first_row; });
+    return *(after - 1);
+  }
+  kernels::KvView view(int layer, int kv_head) {
+    return {kv_.head(layer, kv_head), kv_.stride(), s_.h_.head_dim, kv_.type() == KvType::f32};
+  }
+
+  kernels::AttentionItem item(const Layer& l, int index, const Tile& tile, int kv_head) {
+    const int group = s_.h_.n_heads / s_.h_.n_kv_heads;
+    return {.q = qkv(tile.row) + l.qkv.first_column(0) + kv_head * group * s_.h_.head_dim,
+            .q_stride = s_.qkv_columns_,
+            .tokens = tile.tokens,
+            .group = group,
+            .first_position = tile.first_position,
+            .window = s_.h_.windowed[static_cast<size_t>(index)] ? s_.h_.window : 0,
+            .blocks = batch_.sequences[static_cast<size_t>(tile.sequence)].block_table.data(),
+            .kv = view(index, kv_head)};
+  }
+
+  void attention(const Layer& l, int index) {
+    if (s_.deal_.by_rows) {
+      const auto w = static_cast<size_t>(worker_.index());
+      for (int kv_head = 0; kv_head < s_.h_.n_kv_heads; kv_head++)
+        for (int t = s_.deal_.first_tile[w]; t < s_.deal_.first_tile[w + 1]; t++)
+          whole(l, index, s_.deal_.tiles[static_cast<size_t>(t)], kv_head);
+      return;
+    }
+    const int n = static_cast<int>(s_.jobs_.size());
+    for (int at; (at = s_.next_job_[static_cast<size_t>(index)].fetch_add(1)) < n;) {  // taken as workers get free
+      const AttentionJob& job = s_.jobs_[static_cast<size_t>(at)];
+      const Tile& tile = s_.deal_.tiles[static_cast<size_t>(job.tile)];
+      if (s_.apart_ == 0) {
+        whole(l, index, tile, job.kv_head);
+      } else {
+        apart(l, index, tile, job);
+      }
+    }
+  }
+  // All of a tile's context, folded as it goes.
+  void whole(const Layer& l, int index, const Tile& tile, int kv_head) {
+    const int dims = s_.h_.head_dim, group = s_.h_.n_heads / s_.h_.n_kv_heads;
+    const size_t floats = kernels::attention_state_floats(dims);
+    alignas(64) float states[kernels::kMaxQueries * kernels::attention_state_floats(kernels::kMaxHeadDim)];
+    for (int r = 0; r < tile.tokens * group; r++) kernels::attention_begin(states + floats * static_cast<size_t>(r), dims);
+    s_.ops_.attend(item(l, index, tile, kv_head), s_.first_split(tile, index), s_.last_split(tile), true, states, floats);
+    for (int r = 0; r < tile.tokens * group; r++)
+      s_.ops_.attention_finish(states + floats * static_cast<size_t>(r),
+                               attended(tile.row + r / group) + (kv_head * group + r % group) * dims, dims);
+  }
+  // Some splits, their states kept for finish_apart().
+  void apart(const Layer& l, int index, const Tile& tile, const AttentionJob& job) {
+    const int first = s_.first_split(tile, index), begin = std::max(job.begin, first);
+    if (begin >= job.end) return;
+    s_.ops_.attend(item(l, index, tile, job.kv_head), begin, job.end, false,
+                   kept(tile.row, job.kv_head * (s_.h_.n_heads / s_.h_.n_kv_heads), begin), kept_stride());
+  }
+  // [row][head][split][state], but attend() wants queries token-major within a kv head: so [kv head] is outermost.
+  size_t kept_stride() const { return static_cast<size_t>(s_.apart_) * kernels::attention_state_floats(s_.h_.head_dim); }
+  float* kept(int row, int head, int split) {
+    const int group = s_.h_.n_heads / s_.h_.n_kv_heads;
+    const size_t query = static_cast<size_t>((head / group * s_.deal_.rows() + row) * group + head % group);
+    return s_.states_.as<float>().data() + query * kept_stride() + static_cast<size_t>(split) * kernels::attention_state_floats(s_.h_.head_dim);
+  }
+  void finish_apart(int index) {
+    if (s_.deal_.by_rows || s_.apart_ == 0) return;
+    const int dims = s_.h_.head_dim;
+    alignas(64) float state[kernels::attention_state_floats(kernels::kMaxHeadDim)];
+    for (const Tile& tile : s_.deal_.tiles)
+      for (int row = tile.row; row < tile.row + tile.tokens; row++) {
+        if (row < rows_.begin || row >= rows_.end) continue;
+        for (int head = 0; head < s_.h_.n_heads; head++) {
+          kernels::attention_begin(state, dims);
+          for (int split = s_.first_split(tile, index); split < s_.last_split(tile); split++)
+            s_.ops_.attention_fold(state, kept(row, head, split), dims);
+          s_.ops_.attention_finish(state, attended(row) + head * dims, dims);
+        }
+      }
+  }
+
+  void outputs() {
+    const Linear& head = s_.w_.head;
+    const int n = static_cast<int>(batch_.logits_rows.size());
+    rows_ = worker_.share(n);
+    auto normed = [&](int64_t r) { return s_.y_.as<float>().data() + r * s_.d_columns_; };
+    for (int64_t r = rows_.begin; r < rows_.end; r++) {
+      const int from = s_.deal_.buffer_row[static_cast<size_t>(batch_.logits_rows[static_cast<size_t>(r)])];
+      s_.ops_.rms_norm(x(from), s_.w_.output_norm.data(), s_.h_.norm_eps, normed(r), s_.h_.d_model);
+    }
+    QuantBlock* int8 = s_.int8_.as<QuantBlock>().data();
+    prepare(head, int8, [&](int r) { return normed(r); });
+    worker_.barrier();
+    const ActivationRows a{int8, normed(0), s_.d_columns_};
+    const auto panels = worker_.share(head.panels(), 2);
+    head.multiply(s_.ops_, a, 0, n, s_.logits_.as<float>().data(), head.columns(), static_cast<int>(panels.begin),
+                  static_cast<int>(panels.end));
+  }
+
+  Step& s_;
+  const Batch& batch_;
+  KvStore& kv_;
+  Worker& worker_;
+  Worker::Range rows_{};
+};
+
+// ---- the step
+
+int Step::first_split(const Tile& tile, int layer) const {
+  if (!h_.windowed[static_cast<size_t>(layer)]) return 0;
+  return std::max(0, tile.first_position - h_.window + 1) / kSplit;
+}
+int Step::last_split(const Tile& tile) const { return (tile.first_position + tile.tokens - 1) / kSplit + 1; }
+
+void Step::reserve(int rows, int outputs) {
+  auto floats = [](Buffer& buffer, int64_t n) {
+    if (static_cast<int64_t>(buffer.size()) < n * 4) buffer = Buffer(static_cast<size_t>(n) * 4);
+  };
+  if (rows > capacity_ || outputs > output_capacity_) {
+    capacity_ = std::max({rows, outputs, capacity_, 64});
+    floats(x_, int64_t{capacity_} * d_columns_);
+    floats(y_, int64_t{capacity_} * d_columns_);
+    floats(qkv_, int64_t{capacity_} * qkv_columns_);
+    floats(attended_, int64_t{capacity_} * h_.n_heads * h_.head_dim);
+    floats(gate_up_, int64_t{capacity_} * gate_columns_);
+    floats(int8_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(QuantBlock)) / 4);
+    floats(angles_, int64_t{capacity_} * h_.rope_dims * 2);
+  }
+  if (outputs > output_capacity_) {
+    output_capacity_ = std::max(outputs, 1);
+    floats(logits_, int64_t{output_capacity_} * w_.head.columns());
+    if (w_.head.columns() != h_.vocab_size) floats(compact_, int64_t{output_capacity_} * h_.vocab_size);
+  }
+}
+
+// [row][global cosines, sines, local cosines, sines][rope_dims / 2]
+void Step::find_angles(const Batch& batch) {
+  const size_t half = static_cast<size_t>(h_.rope_dims / 2);
+  for (const BatchSequence& seq : batch.sequences)
+    for (int i = 0; i < seq.n_rows; i++) {
+      const size_t row = static_cast<size_t>(deal_.buffer_row[static_cast<size_t>(seq.first_row + i)]);
+      float* at = angles_.as<float>().data() + row * 4 * half;
+      rope_angles(seq.first_position + i, frequencies_, at, at + half);
+      if (h_.window > 0) rope_angles(seq.first_position + i, local_frequencies_, at + 2 * half, at + 3 * half);
+    }
+}
+
+void Step::plan_attention(int workers) {
+  jobs_.clear();
+  for (int i = 0; i < h_.n_layers; i++) next_job_[static_cast<size_t>(i)] = 0;
+  apart_ = 0;
+  if (deal_.by_rows) return;
+  int most = 0;
+  int64_t units = 0;
+  for (const Tile& tile : deal_.tiles) {
+    most = std::max(most, last_split(tile));
+    units += last_split(tile) * h_.n_kv_heads;
+  }
+  // With few tiles, one tile's context is cut among the workers; with many, they are dealt whole.
+  const int whole_jobs = static_cast<int>(deal_.tiles.size()) * h_.n_kv_heads;
+  const bool cut = workers > 1 && most > 1 && whole_jobs < 8 * workers;
+  const int some = cut ? static_cast<int>(std::max<int64_t>(1, units / (8 * workers))) : most;
+  for (int t = 0; t < static_cast<int>(deal_.tiles.size()); t++)
+    for (int kv_head = 0; kv_head < h_.n_kv_heads; kv_head++)
+      for (int s = 0, end = last_split(deal_.tiles[static_cast<size_t>(t)]); s < end; s += some)
+        jobs_.push_back({t, kv_head, s, std::min(s + some, end)});
+  if (!cut) return;
+  apart_ = most;
+  const size_t floats = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(h_.n_heads) * static_cast<size_t>(most) *
+                        kernels::attention_state_floats(h_.head_dim);
+  if (states_.size() < floats * 4) states_ = Buffer(floats * 4);
+}
+
+std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& team) {
+  const double row_cost = static_cast<double>(w_.bytes()) / h_.n_layers;  // some 2 operations a byte, at 4 times the rate of f32
+  const double position_cost = 4.0 * h_.n_heads * h_.head_dim;
+  make_deal(batch, team.size(), tile_tokens_, row_cost, position_cost, deal_);
+  const int outputs = static_cast<int>(batch.logits_rows.size());
+  reserve(deal_.rows(), outputs);
+  find_angles(batch);
+  plan_attention(team.size());
+  team.run([&](Worker& worker) { Part(*this, batch, kv, worker).run(); });
+  const size_t vocab = static_cast<size_t>(h_.vocab_size), columns = static_cast<size_t>(w_.head.columns());
+  const float* logits = logits_.as<float>().data();
+  if (columns == vocab) return {logits, static_cast<size_t>(outputs) * vocab};
+  float* compact = compact_.as<float>().data();
+  for (size_t r = 0; r < static_cast<size_t>(outputs); r++) std::memcpy(compact + r * vocab, logits + r * columns, vocab * sizeof(float));
+  return {compact, static_cast<size_t>(outputs) * vocab};
+}
+
+}  // namespace unisono::model

@@ -1,0 +1,54 @@
+// One step's buffers and the forward pass over them. Model owns one; see model.h for what a step promises.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "model/deal.h"
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace unisono::model {
+
+class Step {
+ public:
+  Step(const Arch& arch, const Hparams& hparams, const Weights& weights, const kernels::Ops& ops);
+
+  std::span<const float> run(const Batch& batch, KvStore& kv, ThreadTeam& team);
+
+ private:
+  // What attention is dealt in when panels are: a tile against one kv head, over some of its splits.
+  struct AttentionJob {
+    int tile = 0;
+    int kv_head = 0;
+    int begin = 0, end = 0;  // splits
+  };
+  // What one worker does for its part of the rows and panels.
+  class Part;
+
+  void reserve(int rows, int outputs);
+  void find_angles(const Batch& batch);
+  void plan_attention(int workers);
+  int first_split(const Tile& tile, int layer) const;
+  int last_split(const Tile& tile) const;
+
+  const Arch& arch_;
+  const Hparams& h_;
+  const Weights& w_;
+  const kernels::Ops& ops_;
+  std::vector<float> frequencies_{}, local_frequencies_{};
+  int qkv_columns_ = 0, gate_columns_ = 0, d_columns_ = 0;
+  int tile_tokens_ = 1;
+  int most_blocks_ = 0;  // of a row of int8 activations
+
+  Deal deal_{};
+  std::vector<AttentionJob> jobs_{};
+  std::unique_ptr<std::atomic<int>[]> next_job_{};  // [n_layers]
+  int apart_ = 0;                 // > 0: splits of each query's states kept apart, this many at most
+
+  Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, int8_{}, angles_{}, states_{}, logits_{}, compact_{};
+  int capacity_ = 0, output_capacity_ = 0;
+};
+
+}  // namespace unisono::model

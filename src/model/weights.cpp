@@ -1,0 +1,175 @@
+#include "model/weights.h"
+
+#include <atomic>
+#include <algorithm>
+#include <optional>
+
+#include "kernels/quant.h"
+
+namespace unisono::model {
+
+namespace {
+
+// Reads tensors by name; keeps the first error, so that binding reads as a list.
+class Binder {
+ public:
+  explicit Binder(const TensorSource& source) : source_(source) {}
+
+  TensorView matrix(const std::string& name, int64_t n, int64_t k) {
+    const TensorView* view = need(name);
+    if (view == nullptr) return {};
+    keep(expect_shape(name, *view, {n, k}));
+    return *view;
+  }
+  std::vector<float> vector(const std::string& name, int64_t n) {
+    const TensorView* view = need(name);
+    if (view == nullptr) return {};
+    if (!keep(expect_shape(name, *view, {n}))) return {};
+    std::vector<float> out(static_cast<size_t>(n));
+    kernels::dequantise_row(view->type, view->data, n, out.data());
+    return out;
+  }
+  bool has(const std::string& name) const { return source_.find(name) != nullptr; }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const TensorView* need(const std::string& name) {
+    const TensorView* view = source_.find(name);
+    if (view == nullptr) keep(Error{"The file has no tensor '" + name + "', which a model of this family needs.", name});
+    return view;
+  }
+  bool keep(const Result<void>& result) {
+    if (!result.ok() && !error_) error_ = result.error();
+    return result.ok();
+  }
+  const TensorSource& source_;
+  std::optional<Error> error_{};
+};
+
+// Rows of q or k in the order of rotary halves: pairs (2i, 2i + 1) of a head become (i, i + dims/2). Then one rotation
+// serves both styles; a dot of q and k doesn't mind, as both are reordered alike.
+std::vector<int32_t> halves_order(int heads, int head_dim, int rope_dims) {
+  std::vector<int32_t> order;
+  for (int h = 0; h < heads; h++)
+    for (int i = 0; i < head_dim; i++) {
+      const int half = rope_dims / 2;
+      const int from = i >= rope_dims ? i : i < half ? 2 * i : 2 * (i - half) + 1;
+      order.push_back(h * head_dim + from);
+    }
+  return order;
+}
+
+void put_reordered(std::span<const float> values, const std::vector<int32_t>& order, float* out) {
+  for (size_t i = 0; i < values.size(); i++) out[i] = values[order.empty() ? i : static_cast<size_t>(order[i])];
+}
+
+Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, bool int8) {
+  const std::string at = "blk." + std::to_string(index) + ".";
+  const int q = h.n_heads * h.head_dim, kv = h.n_kv_heads * h.head_dim;
+  std::vector<int32_t> q_order, k_order;
+  if (arch.rope == RopeStyle::interleaved) {
+    q_order = halves_order(h.n_heads, h.head_dim, h.rope_dims);
+    k_order = halves_order(h.n_kv_heads, h.head_dim, h.rope_dims);
+  }
+  Layer layer;
+  layer.attn_norm = bind.vector(at + "attn_norm.weight", h.d_model);
+  const TensorView wq = bind.matrix(at + "attn_q.weight", q, h.d_model);
+  const TensorView wk = bind.matrix(at + "attn_k.weight", kv, h.d_model);
+  const TensorView wv = bind.matrix(at + "attn_v.weight", kv, h.d_model);
+  const TensorView wo = bind.matrix(at + "attn_output.weight", h.d_model, q);
+  layer.ffn_norm = bind.vector(at + "ffn_norm.weight", h.d_model);
+  const TensorView gate = bind.matrix(at + "ffn_gate.weight", h.d_ff, h.d_model);
+  const TensorView up = bind.matrix(at + "ffn_up.weight", h.d_ff, h.d_model);
+  const TensorView down = bind.matrix(at + "ffn_down.weight", h.d_model, h.d_ff);
+  if (arch.post_norms) {
+    layer.post_attn_norm = bind.vector(at + "post_attention_norm.weight", h.d_model);
+    layer.post_ffn_norm = bind.vector(at + "post_ffw_norm.weight", h.d_model);
+  }
+  std::vector<float> q_norm, k_norm, q_bias, k_bias, v_bias;
+  if (arch.qk_norm) {
+    q_norm = bind.vector(at + "attn_q_norm.weight", h.head_dim);
+    k_norm = bind.vector(at + "attn_k_norm.weight", h.head_dim);
+  }
+  const bool bias = arch.qkv_bias || bind.has(at + "attn_q.bias");  // some models of an unbiased family have them
+  if (bias) {
+    q_bias = bind.vector(at + "attn_q.bias", q);
+    k_bias = bind.vector(at + "attn_k.bias", kv);
+    v_bias = bind.vector(at + "attn_v.bias", kv);
+  }
+  if (bind.error()) return layer;
+
+  layer.qkv = Linear({{"q", wq, q_order}, {"k", wk, k_order}, {"v", wv, {}}}, int8);
+  layer.attn_output = Linear({{"o", wo, {}}}, int8);
+  layer.gate_up = Linear({{"gate", gate, {}}, {"up", up, {}}}, int8);
+  layer.ffn_down = Linear({{"down", down, {}}}, int8);
+  if (arch.qk_norm) {
+    const auto order = arch.rope == RopeStyle::interleaved ? halves_order(1, h.head_dim, h.rope_dims) : std::vector<int32_t>{};
+    layer.q_norm.resize(q_norm.size());
+    layer.k_norm.resize(k_norm.size());
+    put_reordered(q_norm, order, layer.q_norm.data());
+    put_reordered(k_norm, order, layer.k_norm.data());
+  }
+  if (bias) {
+    layer.qkv_bias.resize(static_cast<size_t>(layer.qkv.columns()));
+    put_reordered(q_bias, q_order, layer.qkv_bias.data() + layer.qkv.first_column(0));
+    put_reordered(k_bias, k_order, layer.qkv_bias.data() + layer.qkv.first_column(1));
+    put_reordered(v_bias, {}, layer.qkv_bias.data() + layer.qkv.first_column(2));
+  }
+  return layer;
+}
+
+struct PackJob {
+  Linear* linear;
+  int panel;
+};
+
+void pack_all(Weights& w, ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* context) {
+  std::vector<PackJob> jobs;
+  auto add = [&](Linear& linear) {
+    for (int p = 0; p < linear.panels(); p++) jobs.push_back({&linear, p});
+  };
+  add(w.head);
+  for (Layer& layer : w.layers) {
+    add(layer.qkv);
+    add(layer.attn_output);
+    add(layer.gate_up);
+    add(layer.ffn_down);
+  }
+  const size_t total = w.bytes();
+  std::atomic<size_t> next = 0;
+  constexpr size_t kSome = 16;  // neighbours: one thread writes a stretch of memory, not single lines among another's
+  team.run([&](Worker& worker) {
+    for (size_t at; (at = next.fetch_add(kSome)) < jobs.size();) {
+      for (size_t i = at; i < std::min(at + kSome, jobs.size()); i++) jobs[i].linear->pack(jobs[i].panel);
+      if (worker.index() == 0 && progress != nullptr)
+        progress(context, static_cast<size_t>(static_cast<double>(total) * static_cast<double>(at) / static_cast<double>(jobs.size())), total);
+    }
+  });
+  if (progress != nullptr) progress(context, total, total);
+}
+
+}  // namespace
+
+size_t Weights::bytes() const {
+  size_t sum = head.bytes();
+  for (const Layer& l : layers) sum += l.qkv.bytes() + l.attn_output.bytes() + l.gate_up.bytes() + l.ffn_down.bytes();
+  return sum;
+}
+
+Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSource& source, bool int8_activations,
+                             ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* progress_context) {
+  Binder bind(source);
+  Weights w;
+  w.embedding = bind.matrix("token_embd.weight", h.vocab_size, h.d_model);
+  w.output_norm = bind.vector("output_norm.weight", h.d_model);
+  TensorView head = w.embedding;
+  if (bind.has("output.weight")) head = bind.matrix("output.weight", h.vocab_size, h.d_model);
+  if (bind.has("rope_freqs.weight")) w.rope_factors = bind.vector("rope_freqs.weight", h.rope_dims / 2);
+  for (int i = 0; i < h.n_layers && !bind.error(); i++) w.layers.push_back(bind_layer(bind, arch, h, i, int8_activations));
+  if (bind.error()) return *bind.error();
+  w.head = Linear({{"head", head, {}}}, int8_activations);
+  pack_all(w, team, progress, progress_context);
+  return w;
+}
+
+}  // namespace unisono::model
