@@ -34,7 +34,9 @@ void Output::push(TokenId token, Delta& delta) {
   n_tokens_++;
   if (std::binary_search(end_tokens_.begin(), end_tokens_.end(), token)) {
     end_with_text(FinishReason::stop_token, delta);
-    if (delta.finish == FinishReason::stop_token) delta.stop_detail = text::detokenize(tokenizer_, {token}, true, false);
+    if (delta.finish != FinishReason::stop_token) return;
+    delta.stop_detail = text::detokenize(tokenizer_, {token}, true, false);
+    delta.stop_token = token;
     return;
   }
   add_text(detokenizer_.push(token), delta);

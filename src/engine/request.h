@@ -51,7 +51,8 @@ struct Delta {
   std::vector<TokenResult> tokens{};  // the tokens since the last delta, when the request asks for logprobs or ids
   std::vector<TokenResult> prompt{};  // first delta only, when prompt_logprobs is asked: for prompt tokens 1..n-1
   std::optional<FinishReason> finish{};
-  std::string stop_detail{};  // the stop string, or the end token's text
+  std::string stop_detail{};            // the stop string, or the end token's text
+  std::optional<TokenId> stop_token{};  // with FinishReason::stop_token: which
   std::string error{};
   Usage usage{};      // so far
   Timings timings{};  // with finish
