@@ -1,0 +1,50 @@
+#include "serve/api.h"
+
+#include "serve/endpoints.h"
+
+namespace unisono::serve {
+
+namespace {
+
+// One of the endpoints that take a JSON object.
+Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint) {
+  return [&context, endpoint](const HttpRequest& request, const std::shared_ptr<Reply>& reply) {
+    // Demanding the type keeps web pages of other origins from posting here unasked: browsers ask first for this one.
+    if (!request.header("Content-Type").starts_with("application/json")) {
+      return reply->send(error_response({.status = 415,
+                                         .message = "The request needs the header 'Content-Type: application/json'.",
+                                         .code = "unsupported_media_type"}));
+    }
+    const auto body = parse_json(request.body);
+    if (!body) return reply->send(error_response({.message = body.error().message, .code = "invalid_json"}));
+    if (!body->is_object())
+      return reply->send(
+          error_response({.message = "The body must be a JSON object, not " + shown(*body) + ".", .code = "invalid_type"}));
+    endpoint(context, body->get_object(), reply);
+  };
+}
+
+}  // namespace
+
+Router make_api(const ServeContext& context) {
+  Router router;
+  const auto post = [&](const char* path, JsonEndpoint endpoint) {
+    router.add("POST", path, Where::worker, json_endpoint(context, endpoint));
+  };
+  post("/v1/chat/completions", chat_completions);
+  post("/v1/completions", completions);
+  post("/tokenize", tokenize);
+  post("/detokenize", detokenize);
+
+  const auto get = [&](const char* path, auto answer) { router.add("GET", path, Where::io, answer); };
+  get("/v1/models", [&context](const HttpRequest&, const auto& reply) { reply->send({.body = models_body(context)}); });
+  get("/v1/models/*",
+      [&context](const HttpRequest& request, const auto& reply) { reply->send(one_model(context, request.tail)); });
+  get("/health", [health = std::make_shared<Health>(context)](const HttpRequest&, const auto& reply) {
+    reply->send(health->answer());
+  });
+  get("/version", [&context](const HttpRequest&, const auto& reply) { reply->send({.body = version_body(context)}); });
+  return router;
+}
+
+}  // namespace unisono::serve

@@ -1,0 +1,32 @@
+#include "serve/chat_prompt.h"
+
+#include <ctime>
+
+namespace unisono::serve {
+
+namespace {
+
+// "developer" is OpenAI's newer name of "system"; templates that don't know it would drop or refuse the message.
+void rename_developers(text::ChatInput& input, std::string_view source) {
+  if (source.find("developer") != source.npos) return;
+  for (Json& message : input.messages.get_array()) {
+    Json& role = message.get_object()["role"];
+    if (role == "developer") role = "system";
+  }
+}
+
+}  // namespace
+
+Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, text::ChatInput& input) {
+  if (!context.chat_template) {
+    return ApiError{.message = "The model '" + context.model.name + "' has no chat template; use /v1/completions.",
+                    .param = "messages",
+                    .code = "no_chat_template"};
+  }
+  rename_developers(input, context.chat_template->source());
+  const auto rendered = context.chat_template->render(input, std::time(nullptr));
+  if (!rendered) return ApiError{.message = rendered.error().message, .param = "messages", .code = "invalid_value"};
+  return context.tokenizer->encode(*rendered);
+}
+
+}  // namespace unisono::serve

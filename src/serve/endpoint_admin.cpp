@@ -1,0 +1,51 @@
+// What the server says about itself.
+#include "serve/api_error.h"
+#include "serve/endpoints.h"
+
+namespace unisono::serve {
+
+namespace {
+
+// A step of the engine, a long prompt's on a slow machine included, takes less.
+constexpr std::chrono::seconds kLongestStep{60};
+
+JsonObject model_json(const ServeContext& context) {
+  return {{"id", context.model.name},
+          {"object", "model"},
+          {"created", context.created},
+          {"owned_by", "unisono"},
+          {"max_model_len", context.model.max_context}};
+}
+
+}  // namespace
+
+std::string models_body(const ServeContext& context) {
+  return to_text(JsonObject{{"object", "list"}, {"data", JsonArray{model_json(context)}}});
+}
+
+HttpResponse one_model(const ServeContext& context, const std::string& name) {
+  if (name == context.model.name) return {.body = to_text(model_json(context))};
+  return error_response({.status = 404,
+                         .message = "There is no such model here; this server has '" + context.model.name + "'.",
+                         .param = "model",
+                         .code = "model_not_found"});
+}
+
+std::string version_body(const ServeContext& context) { return to_text(JsonObject{{"version", context.version}}); }
+
+HttpResponse Health::answer() {
+  const engine::EngineState state = context_.engine.state();
+  const auto now = std::chrono::steady_clock::now();
+  if (state.steps != steps_ || state.running + state.waiting == 0) moved_ = now;
+  steps_ = state.steps;
+  const bool ok = now - moved_ < kLongestStep;
+  return {.status = ok ? 200 : 503,
+          .body = to_text(JsonObject{{"status", ok ? "ok" : "stalled"},
+                                     {"running", state.running},
+                                     {"waiting", state.waiting},
+                                     {"blocks_free", state.blocks_free},
+                                     {"blocks_total", state.blocks_total},
+                                     {"steps", state.steps}})};
+}
+
+}  // namespace unisono::serve

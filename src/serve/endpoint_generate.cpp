@@ -1,0 +1,79 @@
+// The two generating endpoints: prompts become tokens here, then the engine has them.
+#include <chrono>
+
+#include "serve/answer.h"
+#include "serve/chat_prompt.h"
+#include "serve/endpoints.h"
+#include "serve/generation.h"
+#include "serve/openai_chat.h"
+#include "serve/openai_completions.h"
+#include "text/detokenizer.h"
+
+namespace unisono::serve {
+
+namespace {
+
+// n requests that differ in their choice only.
+void add_choices(const GenerationCall& call, std::vector<engine::TokenId> prompt, int max_tokens,
+                 std::vector<engine::Request>& out) {
+  engine::Request request = call.request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  for (int choice = 0; choice < call.n; choice++) {
+    request.sampling.choice = static_cast<uint32_t>(choice);
+    out.push_back(request);
+  }
+}
+
+AnswerOptions options_of(const GenerationCall& call, size_t n_choices) {
+  return {.n_choices = static_cast<int>(n_choices),
+          .include_usage = call.include_usage,
+          .continuous_usage = call.continuous_usage,
+          .logprobs = call.request.logprobs};
+}
+
+}  // namespace
+
+void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  auto parsed = parse_chat(body, context.model);
+  if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
+  ChatCall& call = std::get<ChatCall>(parsed);
+  auto prompt = chat_prompt(context, call.input);
+  if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
+  auto& tokens = std::get<std::vector<engine::TokenId>>(prompt);
+  const int room = std::max(1, context.model.max_context - static_cast<int>(tokens.size()));
+  Generation::Parts parts{
+      .choices_per_prompt = call.generation.n, .stream = call.generation.stream, .prompt_field = "messages"};
+  add_choices(call.generation, std::move(tokens), call.generation.max_tokens.value_or(room), parts.requests);
+  parts.answer = make_chat_answer(context, options_of(call.generation, parts.requests.size()));
+  Generation::start(context, reply, std::move(parts));
+}
+
+void completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  auto parsed = parse_completion(body, context.model);
+  if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
+  CompletionCall& call = std::get<CompletionCall>(parsed);
+  const int max_tokens = *call.generation.max_tokens;
+  Generation::Parts parts{.choices_per_prompt = call.generation.n,
+                          .stream = call.generation.stream,
+                          .prompt_only = max_tokens == 0,
+                          .prompt_field = "prompt"};
+  std::vector<Echo> echoes;
+  for (Prompt& prompt : call.prompts) {
+    if (reply->gone()) return;
+    const auto* text = std::get_if<std::string>(&prompt);
+    auto tokens =
+        text ? context.tokenizer->encode(*text, true, true) : std::get<std::vector<engine::TokenId>>(std::move(prompt));
+    if (call.echo) {
+      const Echo echo{.text = text ? *text : text::detokenize(*context.tokenizer, tokens, true),
+                      .first_hidden = text && context.tokenizer->adds_bos(),
+                      .tokens = tokens};
+      echoes.insert(echoes.end(), static_cast<size_t>(call.generation.n), echo);
+    }
+    add_choices(call.generation, std::move(tokens), std::max(max_tokens, 1), parts.requests);
+  }
+  parts.answer = make_completion_answer(context, options_of(call.generation, parts.requests.size()), std::move(echoes));
+  Generation::start(context, reply, std::move(parts));
+}
+
+}  // namespace unisono::serve

@@ -1,0 +1,59 @@
+// /tokenize and /detokenize, in vLLM's shapes.
+#include "serve/chat_prompt.h"
+#include "serve/endpoints.h"
+#include "serve/logprobs.h"
+#include "serve/openai_chat.h"
+#include "serve/openai_completions.h"
+#include "text/detokenizer.h"
+
+namespace unisono::serve {
+
+namespace {
+
+HttpResponse tokens_response(const ServeContext& context, const std::vector<engine::TokenId>& tokens, bool with_texts) {
+  JsonArray ids, texts;
+  ids.reserve(tokens.size());
+  for (const engine::TokenId id : tokens) {
+    ids.emplace_back(id);
+    if (with_texts) texts.emplace_back(token_text(*context.tokenizer, id));
+  }
+  JsonObject body{{"count", tokens.size()}, {"max_model_len", context.model.max_context}, {"tokens", std::move(ids)}};
+  if (with_texts) body["token_strs"] = std::move(texts);
+  return {.body = to_text(body)};
+}
+
+}  // namespace
+
+void tokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  Fields fields(body);
+  check_model(fields, context.model);
+  const bool with_texts = fields.boolean("return_token_strs").value_or(false);
+  if (!body.contains("messages")) {
+    const auto prompt = fields.string("prompt");
+    if (!prompt) fields.required("prompt");
+    const bool add_special = fields.boolean("add_special_tokens").value_or(true);
+    if (const auto error = fields.finish()) return reply->send(error_response(*error));
+    return reply->send(tokens_response(context, context.tokenizer->encode(*prompt, add_special, true), with_texts));
+  }
+  text::ChatInput input = read_chat_input(fields);
+  if (const auto error = fields.finish()) return reply->send(error_response(*error));
+  const auto prompt = chat_prompt(context, input);
+  if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
+  reply->send(tokens_response(context, std::get<std::vector<engine::TokenId>>(prompt), with_texts));
+}
+
+void detokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  Fields fields(body);
+  check_model(fields, context.model);
+  std::vector<engine::TokenId> ids;
+  const JsonArray* array = fields.array("tokens");
+  if (array) {
+    ids = read_token_ids(fields, "tokens", *array, context.model);
+  } else {
+    fields.required("tokens");
+  }
+  if (const auto error = fields.finish()) return reply->send(error_response(*error));
+  reply->send({.body = to_text(JsonObject{{"prompt", text::detokenize(*context.tokenizer, ids, true)}})});
+}
+
+}  // namespace unisono::serve

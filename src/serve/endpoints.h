@@ -1,0 +1,39 @@
+// What each route does, apart from HTTP.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "serve/context.h"
+#include "serve/http_message.h"
+#include "serve/reply.h"
+
+namespace unisono::serve {
+
+// Runs on a worker; answers through the reply, now or later.
+using JsonEndpoint = void (*)(const ServeContext&, const JsonObject& body, const std::shared_ptr<Reply>&);
+
+void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void tokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void detokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+
+std::string models_body(const ServeContext& context);
+HttpResponse one_model(const ServeContext& context, const std::string& name);
+std::string version_body(const ServeContext& context);
+
+// The state of the engine's loop, as the calls see it: 200 while it makes progress or has nothing to do.
+class Health {
+ public:
+  explicit Health(const ServeContext& context) : context_(context) {}
+  // Of the I/O thread.
+  HttpResponse answer();
+
+ private:
+  const ServeContext& context_;
+  uint64_t steps_ = 0;
+  std::chrono::steady_clock::time_point moved_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace unisono::serve

@@ -1,0 +1,101 @@
+#include "serve/generation.h"
+
+#include "serve/sse.h"
+
+namespace unisono::serve {
+
+Generation::Generation(const ServeContext& context, std::shared_ptr<Reply> reply, Parts parts)
+    : context_(context), reply_(std::move(reply)), parts_(std::move(parts)), unfinished_(parts_.requests.size()) {}
+
+void Generation::start(const ServeContext& context, std::shared_ptr<Reply> reply, Parts parts) {
+  const std::shared_ptr<Generation> generation(new Generation(context, std::move(reply), std::move(parts)));
+  generation->reply_->post([generation] { generation->submit(); });
+}
+
+void Generation::submit() {
+  if (reply_->gone()) return;
+  reply_->on_cancel([self = shared_from_this()] { self->cancel(); });
+  for (size_t choice = 0; choice < parts_.requests.size(); choice++) {
+    engine::Request& request = parts_.requests[choice];
+    const size_t prompt_size = request.prompt.size();
+    request.on_delta = [self = shared_from_this(), choice](engine::Delta&& delta) {
+      auto moved = std::make_shared<engine::Delta>(std::move(delta));
+      self->reply_->post([self, choice, moved] { self->take(choice, std::move(*moved)); });
+    };
+    const auto id = context_.engine.submit(std::move(request));
+    if (!id) {
+      request.prompt.resize(prompt_size);
+      return fail(refusal(id.error(), request));
+    }
+    ids_.push_back(*id);
+  }
+  parts_.requests.clear();
+  if (!parts_.stream) return;
+  streaming_ = true;
+  reply_->begin_stream({.content_type = kSseType,
+                        .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}},
+                        .body = parts_.answer->opening()});
+}
+
+void Generation::take(size_t choice, engine::Delta&& delta) {
+  if (over_) return;
+  if (delta.finish == engine::FinishReason::error) {
+    return fail({.status = 500, .message = "The server failed on this request: " + delta.error, .code = "internal_error"});
+  }
+  if (delta.finish == engine::FinishReason::cancelled) {
+    return fail({.status = 503, .message = "The server ended this request before it was complete.", .code = "cancelled"});
+  }
+  if (parts_.prompt_only) {
+    delta.text.clear();
+    delta.tokens.clear();
+    delta.usage.completion_tokens = 0;
+    if (delta.finish) delta.finish = engine::FinishReason::length;
+  }
+  const int index = static_cast<int>(choice);
+  if (streaming_) {
+    reply_->write(parts_.answer->part(index, delta));
+  } else {
+    parts_.answer->collect(index, delta);
+  }
+  if (!delta.finish) return;
+  usage_.completion_tokens += delta.usage.completion_tokens;
+  if (index % parts_.choices_per_prompt == 0) usage_.prompt_tokens += delta.usage.prompt_tokens;
+  if (--unfinished_ == 0) complete();
+}
+
+void Generation::complete() {
+  over_ = true;
+  if (streaming_) {
+    reply_->write(parts_.answer->closing(usage_));
+    reply_->finish();
+  } else {
+    reply_->send({.body = parts_.answer->whole(usage_)});
+  }
+}
+
+void Generation::fail(const ApiError& error) {
+  over_ = true;
+  for (const engine::RequestId id : ids_) context_.engine.cancel(id);
+  if (streaming_) {
+    reply_->write(sse_event_text(error_body(error)) + sse_done());
+    reply_->finish();
+  } else {
+    reply_->send(error_response(error));
+  }
+}
+
+void Generation::cancel() {
+  over_ = true;
+  for (const engine::RequestId id : ids_) context_.engine.cancel(id);
+}
+
+ApiError Generation::refusal(const Error& error, const engine::Request& request) const {
+  if (error.subject == "queue") return {.status = 429, .message = error.message, .code = "rate_limit_exceeded"};
+  if (error.subject != "prompt") return {.message = error.message, .param = error.subject, .code = "invalid_value"};
+  const bool too_long = static_cast<int>(request.prompt.size()) >= context_.model.max_context;
+  return {.message = error.message,
+          .param = parts_.prompt_field,
+          .code = too_long ? "context_length_exceeded" : "invalid_value"};
+}
+
+}  // namespace unisono::serve

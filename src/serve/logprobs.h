@@ -1,0 +1,46 @@
+// Tokens and their log-probabilities as OpenAI reports them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/request.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
+
+namespace unisono::serve {
+
+// A token's text; "bytes:\xe2\x80" when its bytes aren't whole characters.
+std::string token_text(const text::Tokenizer& tokenizer, engine::TokenId id);
+
+// As JSON has it: finite (-9999 for what can't be chosen), and with the digits that tell the float.
+double json_logprob(float logprob);
+
+// Chat: {"token", "logprob", "bytes", "top_logprobs"} for each token.
+JsonArray chat_logprobs(const text::Tokenizer& tokenizer, const std::vector<engine::TokenResult>& tokens);
+
+// Completions: four parallel arrays, the offsets counted in characters from the beginning of the answer's text.
+class CompletionLogprobs {
+ public:
+  // special, at_start: how the answer's tokens become text, as text::Detokenizer has it.
+  CompletionLogprobs(const text::Tokenizer& tokenizer, bool special, bool at_start)
+      : tokenizer_(&tokenizer), detokenizer_(tokenizer, special, at_start) {}
+
+  // The first token of a prompt, which has no probability; hidden: nor a place in the text.
+  void add_first(engine::TokenId id, bool hidden);
+  void add(const engine::TokenResult& token);
+  bool empty() const { return tokens_.empty(); }
+  // {"tokens", "token_logprobs", "top_logprobs", "text_offset"} of what was added since the last call.
+  JsonObject take();
+
+ private:
+  void place(engine::TokenId id, bool hidden = false);
+
+  const text::Tokenizer* tokenizer_;
+  text::Detokenizer detokenizer_;
+  int64_t offset_ = 0;
+  JsonArray tokens_{}, logprobs_{}, top_{}, offsets_{};
+};
+
+}  // namespace unisono::serve

@@ -1,0 +1,227 @@
+#include "serve/openai_chat.h"
+
+#include <algorithm>
+#include <array>
+
+namespace unisono::serve {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
+
+// OpenAI has these fields; they don't change the answer here.
+constexpr std::string_view kNoEffect[] = {"user",
+                                          "store",
+                                          "metadata",
+                                          "service_tier",
+                                          "parallel_tool_calls",
+                                          "safety_identifier",
+                                          "prompt_cache_key",
+                                          "prompt_cache_retention",
+                                          "prompt_cache_options"};
+
+struct Refused {
+  std::string_view name, why;
+};
+constexpr Refused kRefused[] = {
+    {"tools", "this server can't call tools yet"},
+    {"functions", "this server can't call functions yet"},
+    {"audio", "the model answers in text"},
+    {"prediction", "predicted outputs aren't built"},
+    {"web_search_options", "this server doesn't search the web"},
+    {"moderation", "this server doesn't moderate"},
+    {"reasoning_effort", "what a template knows of it goes into 'chat_template_kwargs'"},
+};
+
+// Fields of which only the value that changes nothing is taken.
+void check_neutral(Fields& fields) {
+  const auto only = [&fields](std::string_view name, const Json& neutral, std::string_view why) {
+    const Json* value = fields.any(name);
+    if (!value || *value == neutral) return;
+    fields.fail(name, "unsupported_value",
+                "'" + std::string(name) + "' can only be " + to_text(neutral) + " here, not " + shown(*value) + ": " +
+                    std::string(why) + ".");
+  };
+  only("tool_choice", "none", "this server can't call tools yet");
+  only("function_call", "none", "this server can't call functions yet");
+  only("modalities", JsonArray{"text"}, "the model answers in text");
+  only("verbosity", "medium", "the model doesn't know of it");
+  only("response_format", JsonObject{{"type", "text"}}, "constrained answers aren't built yet");
+}
+
+// Content of a message as one string.
+std::string read_content(Fields& fields, const Json& content, std::string_view name) {
+  if (content.is_string()) return std::string(content.get_string());
+  if (!content.is_array()) {
+    fields.fail(name, "invalid_type",
+                "'" + fields.full_name(name) + "' must be a string or an array of text parts, not " + shown(content) + ".");
+    return {};
+  }
+  std::string text;
+  for (size_t i = 0; i < content.get_array().size(); i++) {
+    const Json& part = content.get_array()[i];
+    const std::string path = fields.full_name(name) + "[" + std::to_string(i) + "]";
+    if (!part.is_object()) {
+      fields.fail(
+          {.message = "'" + path + "' must be an object, not " + shown(part) + ".", .param = path, .code = "invalid_type"});
+      return {};
+    }
+    Fields inner(part.get_object(), path + ".");
+    const auto type = inner.string("type");
+    if (!type) inner.required("type");
+    if (type && *type != "text")
+      inner.fail("type", "unsupported_value",
+                 "A part of type " + shown(Json(*type)) + " can't be read by this model; only \"text\" can.");
+    const auto piece = inner.string("text");
+    if (!piece) inner.required("text");
+    if (const auto error = inner.finish()) {
+      fields.fail(*error);
+      return {};
+    }
+    if (i > 0) text += '\n';
+    text += *piece;
+  }
+  return text;
+}
+
+// Tool calls as templates expect them: the arguments an object where the client's string holds one.
+Json read_tool_calls(Fields& fields, const JsonArray& calls) {
+  JsonArray out;
+  for (size_t i = 0; i < calls.size(); i++) {
+    const std::string name = "tool_calls[" + std::to_string(i) + "]";
+    const Json* function = calls[i].is_object() ? calls[i].get_object().if_contains("function") : nullptr;
+    const Json* called = function && function->is_object() ? function->get_object().if_contains("name") : nullptr;
+    if (!called || !called->is_string()) {
+      fields.fail(name, "invalid_value",
+                  "'" + fields.full_name(name) +
+                      "' must be {\"id\", \"type\": \"function\", \"function\": {\"name\", \"arguments\"}}.");
+      return out;
+    }
+    JsonObject call = calls[i].get_object();
+    JsonObject& inner = call["function"].as_object();
+    const Json* arguments = inner.if_contains("arguments");
+    if (arguments && arguments->is_string()) {
+      auto parsed = parse_json(arguments->get_string());
+      if (parsed.ok() && parsed->is_object()) inner["arguments"] = *std::move(parsed);
+    }
+    out.push_back(std::move(call));
+  }
+  return out;
+}
+
+// One message; mistakes are left in `fields`.
+JsonObject read_message(Fields& fields) {
+  JsonObject message;
+  const auto role = fields.string("role");
+  if (!role) fields.required("role");
+  if (role && std::ranges::find(kRoles, *role) == kRoles.end()) {
+    fields.fail("role", "invalid_value",
+                "'" + fields.full_name("role") + "' must be one of system, developer, user, assistant, tool, not " +
+                    shown(Json(*role)) + ".");
+  }
+  if (fields.failed()) return message;
+  message["role"] = *role;
+  const JsonArray* calls = *role == "assistant" ? fields.array("tool_calls") : nullptr;
+  const Json* content = calls ? fields.any("content") : fields.required("content");
+  if (content) {
+    message["content"] = read_content(fields, *content, "content");
+  } else {
+    message["content"] = nullptr;
+  }
+  if (calls) message["tool_calls"] = read_tool_calls(fields, *calls);
+  if (*role == "tool") {
+    if (const auto id = fields.string("tool_call_id")) message["tool_call_id"] = *id;
+  }
+  if (*role == "assistant") {
+    if (const auto thought = fields.string("reasoning_content")) message["reasoning_content"] = *thought;
+    fields.refuse("audio", "the model can't hear");
+    fields.refuse("function_call", "use 'tool_calls'");
+    fields.refuse("refusal", "put what was said into 'content'");
+    static constexpr std::string_view kAnswerOnly[] = {"annotations"};  // of an answer that is sent back as it came
+    fields.ignore(kAnswerOnly);
+  }
+  if (const auto name = fields.string("name")) message["name"] = *name;
+  return message;
+}
+
+JsonArray read_messages(Fields& fields) {
+  JsonArray out;
+  const Json* messages = fields.required("messages");
+  if (!messages) return out;
+  if (!messages->is_array() || messages->get_array().empty()) {
+    fields.fail("messages", messages->is_array() ? "invalid_value" : "invalid_type",
+                "'messages' must be an array with at least one message, not " +
+                    std::string(messages->is_array() ? "an empty one" : shown(*messages)) + ".");
+    return out;
+  }
+  for (size_t i = 0; i < messages->get_array().size() && !fields.failed(); i++) {
+    const Json& message = messages->get_array()[i];
+    const std::string path = "messages[" + std::to_string(i) + "]";
+    if (!message.is_object()) {
+      fields.fail(path, "invalid_type", "'" + path + "' must be an object, not " + shown(message) + ".");
+      break;
+    }
+    Fields inner(message.get_object(), path + ".");
+    out.push_back(read_message(inner));
+    if (const auto error = inner.finish()) fields.fail(*error);
+  }
+  return out;
+}
+
+void read_chat_lengths(Fields& fields, GenerationCall& call) {
+  const auto old_name = fields.integer("max_tokens", 1, INT32_MAX);
+  const auto new_name = fields.integer("max_completion_tokens", 1, INT32_MAX);
+  if (old_name && new_name && *old_name != *new_name) {
+    fields.fail("max_tokens", "invalid_value",
+                "'max_tokens' and 'max_completion_tokens' are two names of one limit; send one.");
+  }
+  if (const auto limit = new_name ? new_name : old_name) call.max_tokens = static_cast<int>(*limit);
+}
+
+void read_chat_logprobs(Fields& fields, engine::Request& request) {
+  request.logprobs = fields.boolean("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", 0, kMaxTopLogprobs);
+  request.top_logprobs = static_cast<int>(top.value_or(0));
+  if (request.top_logprobs > 0 && !request.logprobs)
+    fields.fail("top_logprobs", "invalid_value", "'top_logprobs' needs 'logprobs': true.");
+}
+
+}  // namespace
+
+text::ChatInput read_chat_input(Fields& fields) {
+  text::ChatInput input;
+  input.messages = read_messages(fields);
+  input.continue_final_message = fields.boolean("continue_final_message").value_or(false);
+  input.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(!input.continue_final_message);
+  if (input.continue_final_message && input.add_generation_prompt) {
+    fields.fail("continue_final_message", "invalid_value",
+                "'continue_final_message' and 'add_generation_prompt' can't both be true.");
+  }
+  if (const JsonObject* variables = fields.object("chat_template_kwargs")) {
+    for (const std::string_view own : {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token"}) {
+      if (variables->contains(own))
+        fields.fail("chat_template_kwargs", "invalid_value",
+                    "'chat_template_kwargs' can't set '" + std::string(own) + "'; the server does.");
+    }
+    input.variables = *variables;
+  }
+  return input;
+}
+
+Parsed<ChatCall> parse_chat(const Json& body, const ModelFacts& model) {
+  if (!body.is_object())
+    return ApiError{.message = "The body must be a JSON object, not " + shown(body) + ".", .code = "invalid_type"};
+  Fields fields(body.get_object());
+  ChatCall call;
+  call.generation = read_generation(fields, model);
+  read_chat_lengths(fields, call.generation);
+  read_chat_logprobs(fields, call.generation.request);
+  call.input = read_chat_input(fields);
+  for (const Refused& field : kRefused) fields.refuse(field.name, field.why);
+  check_neutral(fields);
+  fields.ignore(kNoEffect);
+  if (const auto error = fields.finish()) return *error;
+  return call;
+}
+
+}  // namespace unisono::serve

@@ -1,0 +1,128 @@
+#include "serve/openai_params.h"
+
+#include <charconv>
+#include <random>
+
+namespace unisono::serve {
+
+namespace {
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+void read_sampling(Fields& fields, const ModelFacts& model, decode::SamplingParams& sampling) {
+  if (const auto v = fields.number("temperature", 0, 2)) sampling.temperature = static_cast<float>(*v);
+  if (const auto v = fields.number("top_p", 0, 1)) sampling.top_p = static_cast<float>(*v);
+  if (const auto v = fields.integer("top_k", -1, INT32_MAX)) sampling.top_k = static_cast<int>(std::max<int64_t>(*v, 0));
+  if (const auto v = fields.number("min_p", 0, 1)) sampling.min_p = static_cast<float>(*v);
+  if (const auto v = fields.number("frequency_penalty", -2, 2)) sampling.frequency_penalty = static_cast<float>(*v);
+  if (const auto v = fields.number("presence_penalty", -2, 2)) sampling.presence_penalty = static_cast<float>(*v);
+  if (const auto v = fields.number("repetition_penalty", 0, 10)) {
+    sampling.repetition_penalty = static_cast<float>(*v);
+    if (!(sampling.repetition_penalty > 0))
+      fields.fail("repetition_penalty", "invalid_value", "'repetition_penalty' must be above 0; 1 changes nothing.");
+  }
+  if (sampling.top_p == 0) {  // nothing but the best token is left
+    sampling.top_p = 1;
+    sampling.top_k = 1;
+  }
+  const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX);
+  sampling.seed = seed ? static_cast<uint64_t>(*seed) : random_seed();
+
+  const JsonObject* bias = fields.object("logit_bias");
+  if (!bias) return;
+  for (const auto& [key, value] : *bias) {
+    int id = -1;
+    const auto end = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (end.ec != std::errc() || end.ptr != key.data() + key.size() || id < 0 || id >= model.vocab_size) {
+      return fields.fail("logit_bias", "invalid_value",
+                         "'logit_bias' must map token ids from 0 to " + std::to_string(model.vocab_size - 1) + "; " +
+                             shown(Json(key)) + " is none.");
+    }
+    const double d = value.is_number() ? value.to_number<double>() : NAN;
+    if (!(d >= -100 && d <= 100)) {
+      return fields.fail("logit_bias", "invalid_value",
+                         "'logit_bias' must map token ids to numbers from -100 to 100, not " + shown(value) + ".");
+    }
+    sampling.logit_bias.emplace_back(id, static_cast<float>(d));
+  }
+}
+
+void add_stop(Fields& fields, const Json& value, engine::Request& request) {
+  if (!value.is_string())
+    return fields.fail("stop", "invalid_type", "'stop' must be a string or an array of strings, not " + shown(value) + ".");
+  const auto& text = value.get_string();
+  if (text.empty())
+    return fields.fail("stop", "invalid_value", "'stop' can't have an empty string: it would match everywhere.");
+  if (text.size() > kMaxStopBytes)
+    return fields.fail("stop", "invalid_value",
+                       "A string in 'stop' is longer than " + std::to_string(kMaxStopBytes) + " bytes.");
+  request.stop.emplace_back(text);
+}
+
+void read_ends(Fields& fields, const ModelFacts& model, engine::Request& request) {
+  if (const Json* stop = fields.any("stop")) {
+    if (!stop->is_array()) {
+      add_stop(fields, *stop, request);
+    } else if (stop->get_array().size() > kMaxStopStrings) {
+      fields.fail("stop", "invalid_value",
+                  "'stop' has " + std::to_string(stop->get_array().size()) + " strings; at most " +
+                      std::to_string(kMaxStopStrings) + " are taken.");
+    } else {
+      for (const Json& one : stop->get_array()) add_stop(fields, one, request);
+    }
+  }
+  if (const JsonArray* ids = fields.array("stop_token_ids")) {
+    for (const Json& one : *ids) {
+      const auto id = whole_number(one);
+      if (!id || *id < 0 || *id >= model.vocab_size) {
+        fields.fail("stop_token_ids", "invalid_value",
+                    "'stop_token_ids' must have token ids from 0 to " + std::to_string(model.vocab_size - 1) + ", not " +
+                        shown(one) + ".");
+        break;
+      }
+      request.stop_tokens.push_back(static_cast<engine::TokenId>(*id));
+    }
+  }
+  request.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  request.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, INT32_MAX).value_or(0));
+}
+
+void read_stream(Fields& fields, GenerationCall& call) {
+  call.stream = fields.boolean("stream").value_or(false);
+  const JsonObject* options = fields.object("stream_options");
+  if (!options) return;
+  if (!call.stream) return fields.fail("stream_options", "invalid_value", "'stream_options' needs 'stream': true.");
+  Fields inner(*options, "stream_options.");
+  call.include_usage = inner.boolean("include_usage").value_or(false);
+  call.continuous_usage = inner.boolean("continuous_usage_stats").value_or(false);
+  static constexpr std::string_view kNoEffect[] = {"include_obfuscation"};
+  inner.ignore(kNoEffect);
+  if (const auto error = inner.finish()) fields.fail(*error);
+}
+
+}  // namespace
+
+GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
+  GenerationCall call;
+  check_model(fields, model);
+  read_sampling(fields, model, call.request.sampling);
+  read_ends(fields, model, call.request);
+  read_stream(fields, call);
+  call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  call.request.show_special = !fields.boolean("skip_special_tokens").value_or(true);
+  return call;
+}
+
+void check_model(Fields& fields, const ModelFacts& model) {
+  const auto name = fields.string("model");
+  if (!name || *name == model.name) return;
+  fields.fail({.status = 404,
+               .message = "There is no model " + shown(Json(*name)) + " here; this server has '" + model.name + "'.",
+               .param = "model",
+               .code = "model_not_found"});
+}
+
+}  // namespace unisono::serve

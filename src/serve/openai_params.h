@@ -1,0 +1,41 @@
+// The fields that all generating endpoints have in common: how tokens are chosen, when to stop, what to report.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/request.h"
+#include "serve/fields.h"
+
+namespace unisono::serve {
+
+// What of a model the checking of a request needs.
+struct ModelFacts {
+  std::string name{};  // as clients call it
+  int vocab_size = 0;
+  int max_context = 0;  // positions
+};
+
+// What a client asks for besides its prompt.
+struct GenerationCall {
+  engine::Request request{};        // without prompt, choice index and on_delta
+  std::optional<int> max_tokens{};  // absent: the endpoint's default; 0 only for completions
+  int n = 1;
+  bool stream = false;
+  bool include_usage = false;     // a last chunk with the usage
+  bool continuous_usage = false;  // the usage so far in every chunk
+};
+
+inline constexpr int kMaxChoices = 128;  // prompts times n of one request
+inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr int kMaxStopStrings = 16;
+inline constexpr size_t kMaxStopBytes = 1024;  // of one stop string
+
+// Reads them, all but the fields of log-probabilities and of lengths whose meaning differs between endpoints. Mistakes
+// are left in `fields`. An absent seed is drawn at random.
+GenerationCall read_generation(Fields& fields, const ModelFacts& model);
+
+// "model": absent, or the served model's name; else a mistake with status 404.
+void check_model(Fields& fields, const ModelFacts& model);
+
+}  // namespace unisono::serve

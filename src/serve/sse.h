@@ -1,0 +1,17 @@
+// Server-sent events, as OpenAI streams them.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+
+namespace unisono::serve {
+
+inline constexpr const char* kSseType = "text/event-stream; charset=utf-8";
+
+// JSON text has no line breaks of its own, so one data line carries it.
+inline std::string sse_event(const Json& value) { return "data: " + to_text(value) + "\n\n"; }
+inline std::string sse_event_text(const std::string& json) { return "data: " + json + "\n\n"; }
+inline std::string sse_done() { return "data: [DONE]\n\n"; }
+
+}  // namespace unisono::serve
