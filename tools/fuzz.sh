@@ -4,7 +4,8 @@
 # in build/fuzz/corpus; an input that breaks something is written to build/fuzz/found.
 . "$(dirname "$0")/common.sh"
 
-"$ROOT/tools/build.sh" fuzz "${@:-fuzz}"
+targets=("${@/#/fuzz_}")
+"$ROOT/tools/build.sh" fuzz "${targets[@]:-fuzz}"
 cd "$ROOT/build/fuzz"
 mkdir -p found
 if [ $# -eq 0 ]; then
