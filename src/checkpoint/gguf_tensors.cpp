@@ -123,8 +123,8 @@ Result<void> place(std::vector<Described>& all, std::span<const std::byte> file,
 Result<void> refuse_overlaps(const std::vector<Described>& all) {
   std::vector<const Described*> order(all.size());
   std::transform(all.begin(), all.end(), order.begin(), [](const Described& one) { return &one; });
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Described* a, const Described* b) { return a->offset < b->offset; });
+  std::sort(order.begin(), order.end(),
+            [](const Described* a, const Described* b) { return a->offset != b->offset ? a->offset < b->offset : a < b; });
   for (size_t i = 1; i < order.size(); i++) {
     if (order[i - 1]->offset + order[i - 1]->bytes <= order[i]->offset) continue;
     return tensor_error(order[i]->tensor.name,

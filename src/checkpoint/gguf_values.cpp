@@ -138,23 +138,21 @@ Result<Value> read_value(Cursor& cursor, std::string_view key, ValueType type) {
 }  // namespace
 
 Result<Entry> read_entry(Cursor& cursor, uint64_t number) {
-  Entry entry;
-  if (!cursor.read_text(entry.key)) {
+  std::string_view key;
+  if (!cursor.read_text(key)) {
     return Error{"The name of metadata key " + std::to_string(number) +
                  " reaches beyond the end of the file: the file is cut short or damaged."};
   }
-  if (entry.key.empty()) return Error{"Metadata key " + std::to_string(number) + " has no name: the file is damaged."};
-  if (entry.key.size() > kMaxKey) {
-    return key_error(entry.key.substr(0, kMaxKey), "has a name of " + std::to_string(entry.key.size()) +
-                                                       " bytes, longer than the format's limit of " +
-                                                       std::to_string(kMaxKey));
+  if (key.empty()) return Error{"Metadata key " + std::to_string(number) + " has no name: the file is damaged."};
+  if (key.size() > kMaxKey) {
+    return key_error(key.substr(0, kMaxKey), "has a name of " + std::to_string(key.size()) +
+                                                 " bytes, longer than the format's limit of " + std::to_string(kMaxKey));
   }
   uint32_t type = 0;
-  if (!cursor.read(type)) return cut_short(entry.key);
-  auto value = read_value(cursor, entry.key, static_cast<ValueType>(type));
+  if (!cursor.read(type)) return cut_short(key);
+  auto value = read_value(cursor, key, static_cast<ValueType>(type));
   if (!value) return value.error();
-  entry.value = std::move(*value);
-  return entry;
+  return Entry{key, std::move(*value)};
 }
 
 }  // namespace unisono::checkpoint
