@@ -1,0 +1,170 @@
+// Each family's forward pass: logits against Hugging Face transformers in float32 (goldens by tests/golden/make.py), and the
+// same bits whatever the instruction set, the number of threads, how a prompt is cut, and who shares the batch.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/json.h"
+#include "engine/load.h"
+
+namespace unisono::engine {
+namespace {
+
+using model::Batch;
+using model::BatchSequence;
+using model::KvStore;
+using model::KvType;
+
+const std::string kTiny = std::string(UNISONO_GOLDEN_DIR) + "/tiny/";
+
+class Tensors : public model::TensorSource {
+ public:
+  explicit Tensors(const checkpoint::Checkpoint& file) : file_(file) {}
+  const TensorView* find(std::string_view name) const override { return file_.find(name); }
+
+ private:
+  const checkpoint::Checkpoint& file_;
+};
+
+// A model from a file, with a key/value store of its own and blocks in a scattered order.
+struct Runner {
+  Runner(const std::string& path, model::ModelOptions options, int threads, KvType kv_type = KvType::f32, int n_blocks = 64)
+      : file(*checkpoint::Checkpoint::open(path)),
+        description(*describe(file, path)),
+        team(threads),
+        model(*model::Model::load(*description.arch, description.hparams, Tensors(file), options, team)),
+        kv(kv_type, description.hparams.n_layers, description.hparams.n_kv_heads, description.hparams.head_dim, n_blocks) {}
+
+  // Blocks of sequence `s`, so that sequences don't overlap.
+  std::vector<int32_t> table(int s, int tokens) const {
+    std::vector<int32_t> blocks;
+    for (int b = 0; b * 16 < tokens; b++) blocks.push_back((s * 5 + b * 17) % kv.n_blocks());
+    return blocks;
+  }
+  // Logits of the last token of `tokens`, given in steps of `chunk`.
+  std::vector<float> last_logits(const std::vector<int32_t>& tokens, int chunk) {
+    const auto blocks = table(0, static_cast<int>(tokens.size()));
+    std::vector<float> logits;
+    for (int at = 0; at < static_cast<int>(tokens.size()); at += chunk) {
+      const int n = std::min(chunk, static_cast<int>(tokens.size()) - at);
+      logits = step(std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(n)), at, blocks);
+    }
+    return logits;
+  }
+  std::vector<float> step(std::span<const int32_t> tokens, int position, std::span<const int32_t> blocks) {
+    const BatchSequence seq{0, static_cast<int32_t>(tokens.size()), position, blocks};
+    const int32_t row = static_cast<int32_t>(tokens.size()) - 1;
+    const auto out = model.forward(Batch{tokens, {&seq, 1}, {&row, 1}}, kv, team);
+    return {out.begin(), out.end()};
+  }
+
+  checkpoint::Checkpoint file;
+  Description description;
+  ThreadTeam team;
+  model::Model model;
+  KvStore kv;
+};
+
+struct Golden {
+  std::vector<int32_t> prompt, tokens;
+  std::vector<float> logits;  // [1 + tokens - 1][vocab]
+  size_t vocab;
+};
+
+Golden read_golden(const std::string& name) {
+  std::ifstream text(kTiny + name + ".json");
+  std::stringstream all;
+  all << text.rdbuf();
+  const Json json = *parse_json(all.str());
+  Golden g;
+  for (const auto& t : json.at("prompt").as_array()) g.prompt.push_back(static_cast<int32_t>(t.as_int64()));
+  for (const auto& t : json.at("tokens").as_array()) g.tokens.push_back(static_cast<int32_t>(t.as_int64()));
+  g.vocab = static_cast<size_t>(json.at("vocab_size").as_int64());
+  std::ifstream raw(kTiny + name + ".f32", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(raw)), {});
+  g.logits.resize(bytes.size() / 4);
+  std::memcpy(g.logits.data(), bytes.data(), g.logits.size() * 4);
+  return g;
+}
+
+class Family : public testing::TestWithParam<std::string> {};
+
+TEST_P(Family, LogitsEqualTransformers) {
+  const Golden g = read_golden(GetParam());
+  Runner run(kTiny + GetParam() + ".gguf", {.activations = model::Activations::f32}, 2);
+  ASSERT_EQ(static_cast<size_t>(run.description.hparams.vocab_size), g.vocab);
+  std::vector<int32_t> tokens = g.prompt;
+  auto logits = run.last_logits(tokens, 1000);
+  const auto blocks = run.table(0, 200);
+  ASSERT_GE(g.logits.size(), g.tokens.size() * g.vocab);
+  for (size_t i = 0; i < g.tokens.size(); i++) {
+    const float* want = &g.logits[i * g.vocab];
+    const auto [low, high] = std::minmax_element(want, want + g.vocab);
+    float worst = 0;
+    for (size_t t = 0; t < g.vocab; t++) worst = std::max(worst, std::fabs(logits[t] - want[t]));
+    ASSERT_LE(worst, 1e-4f * (*high - *low)) << "step " << i;
+    const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+    ASSERT_EQ(best, g.tokens[i]) << "step " << i;
+    tokens.push_back(g.tokens[i]);
+    logits = run.step({&tokens.back(), 1}, static_cast<int>(tokens.size()) - 1, blocks);
+  }
+}
+
+TEST_P(Family, TheSameBitsHoweverItRuns) {
+  const Golden g = read_golden(GetParam());
+  std::vector<int32_t> prompt = g.prompt;
+  for (int i = 0; i < 300; i++) prompt.push_back(static_cast<int32_t>((i * 37 + 11) % static_cast<int>(g.vocab)));
+  for (const auto activations : {model::Activations::f32, model::Activations::int8})
+    for (const KvType kv : {KvType::f32, KvType::f16}) {
+      std::vector<float> want;
+      for (const kernels::Ops* ops : kernels::compiled_ops()) {
+        if (!ops->runs_here()) continue;
+        for (const int threads : {1, 2, 3}) {
+          Runner run(kTiny + GetParam() + ".gguf", {.activations = activations, .ops = ops}, threads, kv);
+          for (const int chunk : {1000, 64, 7, 1}) {
+            // Small steps are mostly barriers, and slow with more threads than cores: they need not meet all the rest.
+            if (chunk < 64 && (threads == 3 || kv == KvType::f32)) continue;
+            const auto logits = run.last_logits(prompt, chunk);
+            if (want.empty()) want = logits;
+            ASSERT_EQ(std::memcmp(logits.data(), want.data(), want.size() * 4), 0)
+                << ops->name << ", " << threads << " threads, chunks of " << chunk << (kv == KvType::f32 ? ", f32" : ", f16") << " keys";
+          }
+        }
+      }
+    }
+}
+
+TEST_P(Family, StrangersInTheBatchChangeNothing) {
+  const Golden g = read_golden(GetParam());
+  for (const int threads : {1, 2}) {
+    Runner run(kTiny + GetParam() + ".gguf", {}, threads, KvType::f16, 200);
+    const auto alone = run.last_logits(g.prompt, 1000);
+    // The same prompt between 15 others of other lengths.
+    std::vector<int32_t> tokens, rows;
+    std::vector<std::vector<int32_t>> tables;
+    std::vector<BatchSequence> sequences;
+    for (int s = 0; s < 16; s++) {
+      const int n = s == 7 ? static_cast<int>(g.prompt.size()) : 1 + s * 3;
+      tables.push_back({});
+      for (int b = 0; b * 16 < n; b++) tables.back().push_back(s * 12 + b);
+      sequences.push_back({static_cast<int32_t>(tokens.size()), n, 0, {}});
+      for (int i = 0; i < n; i++) tokens.push_back(s == 7 ? g.prompt[static_cast<size_t>(i)] : (s * 31 + i * 7) % static_cast<int>(g.vocab));
+      rows.push_back(static_cast<int32_t>(tokens.size()) - 1);
+    }
+    for (size_t s = 0; s < 16; s++) sequences[s].block_table = tables[s];
+    const auto out = run.model.forward(Batch{tokens, sequences, rows}, run.kv, run.team);
+    EXPECT_EQ(std::memcmp(out.data() + 7 * g.vocab, alone.data(), g.vocab * 4), 0) << threads << " threads";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Family, testing::Values("llama", "llama-mixed", "qwen2", "gemma3", "gemma3-scaled"), [](const auto& t) {
+  std::string name = t.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace unisono::engine
