@@ -100,7 +100,7 @@ struct Engine::Impl {
 
   std::atomic<int> queued{0};  // submitted and in no step yet
   std::atomic<int> running_now{0}, waiting_now{0}, blocks_free_now{0};
-  std::atomic<uint64_t> steps_now{0};
+  std::atomic<uint64_t> steps_now{0}, preemptions_now{0};
   std::thread thread{};
 };
 
@@ -278,6 +278,7 @@ void Engine::Impl::publish() {
   waiting_now = scheduler.n_waiting();
   blocks_free_now = pool.n_free();
   steps_now = steps;
+  preemptions_now = scheduler.n_preemptions();
 }
 
 void Engine::Impl::audit_here() const {
@@ -300,7 +301,8 @@ EngineState Engine::state() const {
                     .waiting = impl_->waiting_now,
                     .blocks_free = impl_->blocks_free_now,
                     .blocks_total = impl_->options.n_blocks,
-                    .steps = impl_->steps_now};
+                    .steps = impl_->steps_now,
+                    .preemptions = impl_->preemptions_now};
   std::lock_guard lock(impl_->mutex);
   state.waiting += static_cast<int>(impl_->submissions.size());
   return state;

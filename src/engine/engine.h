@@ -37,6 +37,7 @@ struct EngineState {
   int running = 0, waiting = 0;
   int blocks_free = 0, blocks_total = 0;
   uint64_t steps = 0;
+  uint64_t preemptions = 0;  // sequences that gave way and were computed again
 };
 
 class Engine {
