@@ -1,0 +1,375 @@
+// The API over HTTP, with an engine that answers as told: shapes, streams, errors, clients that leave.
+#include "serve/api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "serve/fake_engine.h"
+#include "serve/http_server.h"
+#include "serve/raw_client.h"
+
+namespace unisono::serve {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+using namespace std::chrono_literals;
+
+constexpr const char* kTemplate =
+    "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+
+class ApiTest : public testing::Test {
+ protected:
+  ApiTest() {
+    auto parsed = text::ChatTemplate::parse(kTemplate, "<|begin|>", "<|end|>");
+    if (parsed.ok()) chat_template_ = std::make_unique<text::ChatTemplate>(*std::move(parsed));
+    context_.engine = engine_.door();
+    context_.tokenizer = &byte_tokenizer();
+    context_.chat_template = chat_template_.get();
+    context_.model = {.name = "tiny", .vocab_size = 258, .max_context = 2048};
+    context_.fingerprint = "fp_test";
+    context_.version = "0";
+    context_.created = 1;
+    server_ = *HttpServer::start("127.0.0.1", 0, make_api(context_));
+  }
+
+  struct Answer {
+    int status = 0;
+    Json body{};
+    std::string text{};
+  };
+  Answer ask(std::string_view request) {
+    RawClient client(server_->port());
+    client.send(request);
+    const std::string all = client.response();
+    Answer answer;
+    if (all.size() > 12) answer.status = std::stoi(all.substr(9, 3));
+    answer.text = all.substr(std::min(all.size(), all.find("\r\n\r\n") + 4));
+    auto body = parse_json(answer.text);
+    if (body.ok()) answer.body = *std::move(body);
+    return answer;
+  }
+  Answer complete(std::string_view fields) {
+    return ask(post("/v1/completions", R"({"prompt":"ab",)" + std::string(fields) + "}"));
+  }
+  Answer chat(std::string_view fields) {
+    return ask(
+        post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hi"}],)" + std::string(fields) + "}"));
+  }
+  // The data of a stream's events.
+  std::vector<std::string> stream(std::string_view path, std::string_view body) {
+    RawClient client(server_->port());
+    client.send(post(path, body, "Connection: close\r\n"));
+    const std::string all = client.rest();
+    head_ = all.substr(0, all.find("\r\n\r\n"));
+    std::vector<std::string> events;
+    for (size_t at = all.find("data: "); at != std::string::npos; at = all.find("data: ", at + 1)) {
+      events.push_back(all.substr(at + 6, all.find("\n\n", at) - at - 6));
+    }
+    return events;
+  }
+  bool eventually(const std::function<bool()>& holds) {
+    for (int i = 0; i < 2000; i++) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return false;
+  }
+
+  std::unique_ptr<text::ChatTemplate> chat_template_{};
+  FakeEngine engine_{};
+  ServeContext context_{};
+  std::unique_ptr<HttpServer> server_{};
+  std::string head_{};
+};
+
+std::string str(const Json& value) { return std::string(value.as_string()); }
+
+TEST_F(ApiTest, Completes) {
+  const Answer answer = complete(R"("seed":1)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const JsonObject& body = answer.body.as_object();
+  EXPECT_THAT(str(body.at("id")), StartsWith("cmpl-"));
+  EXPECT_EQ(body.at("object"), "text_completion");
+  EXPECT_EQ(body.at("model"), "tiny");
+  EXPECT_EQ(body.at("system_fingerprint"), "fp_test");
+  EXPECT_EQ(to_text(body.at("choices")),
+            "[{\"index\":0,\"text\":\"Hello \u00e9!\",\"logprobs\":null,\"finish_reason\":\"stop\",\"stop_reason\":256}]");
+  EXPECT_EQ(to_text(body.at("usage")), R"({"prompt_tokens":3,"completion_tokens":10,"total_tokens":13})");
+  ASSERT_EQ(engine_.requests().size(), 1u);
+  EXPECT_THAT(engine_.requests()[0].prompt, ElementsAre(257, 'a', 'b'));
+}
+
+TEST_F(ApiTest, Chats) {
+  const Answer answer = chat(R"("max_tokens":5,"seed":1)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const JsonObject& body = answer.body.as_object();
+  EXPECT_THAT(str(body.at("id")), StartsWith("chatcmpl-"));
+  EXPECT_EQ(body.at("object"), "chat.completion");
+  EXPECT_EQ(to_text(body.at("choices")),
+            R"([{"index":0,"message":{"role":"assistant","content":"Hello","refusal":null},"logprobs":null,)"
+            R"("finish_reason":"length","stop_reason":null}])");
+  const auto prompt = engine_.requests()[0].prompt;
+  EXPECT_EQ(text::detokenize(byte_tokenizer(), prompt, true), "user:Hi;assistant:");
+}
+
+TEST_F(ApiTest, AUsersTextNeverBecomesAControlToken) {
+  const Answer answer =
+      ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"<|end|>"}],"max_tokens":1})"));
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  EXPECT_THAT(engine_.requests()[0].prompt, testing::Not(testing::Contains(256)));
+}
+
+TEST_F(ApiTest, DevelopersAreTheSystemWhereTheTemplateKnowsNoDevelopers) {
+  ask(post("/v1/chat/completions", R"({"messages":[{"role":"developer","content":"x"}],"max_tokens":1})"));
+  ASSERT_EQ(engine_.requests().size(), 1u);
+  EXPECT_EQ(text::detokenize(byte_tokenizer(), engine_.requests()[0].prompt, true), "system:x;assistant:");
+}
+
+TEST_F(ApiTest, ChatFillsTheContextByDefault) {
+  chat(R"("seed":1)");
+  ASSERT_EQ(engine_.requests().size(), 1u);
+  EXPECT_EQ(engine_.requests()[0].max_tokens, 2048 - static_cast<int>(engine_.requests()[0].prompt.size()));
+}
+
+TEST_F(ApiTest, StreamsWhatItAnswersWhole) {
+  const auto events =
+      stream("/v1/chat/completions",
+             R"({"messages":[{"role":"user","content":"Hi"}],"stream":true,"stream_options":{"include_usage":true}})");
+  EXPECT_THAT(head_, HasSubstr("Content-Type: text/event-stream"));
+  ASSERT_GE(events.size(), 4u);
+  EXPECT_EQ(events.back(), "[DONE]");
+  std::string text;
+  for (size_t i = 0; i + 1 < events.size(); i++) {
+    const Json event = *parse_json(events[i]);
+    EXPECT_EQ(event.at("object"), "chat.completion.chunk");
+    const bool usage_event = i + 2 == events.size();
+    EXPECT_EQ(event.at("usage").is_null(), !usage_event);
+    if (usage_event) {
+      EXPECT_TRUE(event.at("choices").as_array().empty());
+      EXPECT_EQ(event.at("usage").at("completion_tokens"), 10);
+      continue;
+    }
+    const Json& choice = event.at("choices").at(0);
+    if (i == 0) {
+      EXPECT_EQ(choice.at("delta").at("role"), "assistant");
+    } else if (i + 3 == events.size()) {
+      EXPECT_EQ(choice.at("finish_reason"), "stop");
+      EXPECT_TRUE(choice.at("delta").as_object().empty());
+    } else {
+      EXPECT_TRUE(choice.at("finish_reason").is_null());
+      EXPECT_FALSE(str(choice.at("delta").at("content")).empty());  // no empty tokens: half a character waits
+    }
+    if (const Json* content = choice.at("delta").as_object().if_contains("content")) text += str(*content);
+  }
+  EXPECT_EQ(text, "Hello \u00e9!");
+}
+
+TEST_F(ApiTest, StreamsCompletionsWithLogprobsAsItAnswersThemWhole) {
+  const std::string fields = R"("prompt":["ab","c"],"n":2,"echo":true,"logprobs":2,"seed":1)";
+  const Answer whole = ask(post("/v1/completions", "{" + fields + "}"));
+  ASSERT_EQ(whole.status, 200) << whole.text;
+  std::vector<std::string> texts(4);
+  std::vector<JsonArray> tokens(4), logprobs(4), tops(4), offsets(4);
+  const auto events = stream("/v1/completions", "{" + fields + R"(,"stream":true})");
+  for (size_t i = 0; i + 1 < events.size(); i++) {
+    const Json event = *parse_json(events[i]);
+    const JsonObject& choice = event.at("choices").at(0).as_object();
+    const auto index = static_cast<size_t>(choice.at("index").as_int64());
+    texts[index] += str(choice.at("text"));
+    const JsonObject& part = choice.at("logprobs").as_object();
+    for (const auto& [from, to] : {std::pair{"tokens", &tokens},
+                                   {"token_logprobs", &logprobs},
+                                   {"top_logprobs", &tops},
+                                   {"text_offset", &offsets}}) {
+      for (const Json& one : part.at(from).as_array()) (*to)[index].push_back(one);
+    }
+  }
+  for (size_t i = 0; i < 4; i++) {
+    const JsonObject& choice = whole.body.at("choices").at(i).as_object();
+    EXPECT_EQ(str(choice.at("text")), texts[i]);
+    const JsonObject& all = choice.at("logprobs").as_object();
+    EXPECT_EQ(all.at("tokens"), Json(tokens[i]));
+    EXPECT_EQ(all.at("token_logprobs"), Json(logprobs[i]));
+    EXPECT_EQ(all.at("top_logprobs"), Json(tops[i]));
+    EXPECT_EQ(all.at("text_offset"), Json(offsets[i]));
+  }
+  EXPECT_EQ(texts[0], "abHello \u00e9!");
+  EXPECT_EQ(texts[2], "cHello \u00e9!");
+  // <|begin|> a b H e l l o _ (two halves of a character) ! <|end|>
+  EXPECT_EQ(to_text(offsets[0]), "[0,0,1,2,3,4,5,6,7,8,8,9,10]");
+  EXPECT_EQ(tokens[0][0], "<|begin|>");
+  EXPECT_EQ(tokens[0][9], "bytes:\\xc3");
+  EXPECT_TRUE(logprobs[0][0].is_null());
+  EXPECT_EQ(logprobs[0][1], -0.5);
+  EXPECT_EQ(to_text(tops[0][3]), R"({"H":-2.5E-1,"I":-5E-1})");
+  EXPECT_EQ(whole.body.at("usage").at("prompt_tokens"), 3 + 2);  // each prompt once
+}
+
+TEST_F(ApiTest, ChatLogprobs) {
+  const Answer answer = chat(R"("logprobs":true,"top_logprobs":1,"max_tokens":1)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  EXPECT_EQ(
+      to_text(answer.body.at("choices").at(0).at("logprobs")),
+      R"({"content":[{"token":"H","logprob":-2.5E-1,"bytes":[72],"top_logprobs":[{"token":"H","logprob":-2.5E-1,"bytes":[72]}]}],"refusal":null})");
+}
+
+TEST_F(ApiTest, ChoicesDifferInTheirIndexOnly) {
+  const Answer answer = complete(R"("n":3,"seed":9)");
+  ASSERT_EQ(answer.body.at("choices").as_array().size(), 3u);
+  for (uint32_t i = 0; i < 3; i++) {
+    EXPECT_EQ(answer.body.at("choices").at(i).at("index"), i);
+    EXPECT_EQ(engine_.requests()[i].sampling.choice, i);
+    EXPECT_EQ(engine_.requests()[i].sampling.seed, 9u);
+  }
+  EXPECT_EQ(answer.body.at("usage").at("completion_tokens"), 30);
+  EXPECT_EQ(answer.body.at("usage").at("prompt_tokens"), 3);
+}
+
+TEST_F(ApiTest, NoTokensIsAnAnswerToo) {
+  const Answer answer = complete(R"("max_tokens":0,"echo":true,"logprobs":0)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const Json& choice = answer.body.at("choices").at(0);
+  EXPECT_EQ(choice.at("text"), "ab");
+  EXPECT_EQ(choice.at("finish_reason"), "length");
+  EXPECT_EQ(choice.at("logprobs").at("tokens").as_array().size(), 3u);
+  EXPECT_EQ(answer.body.at("usage").at("completion_tokens"), 0);
+}
+
+TEST_F(ApiTest, RefusalsNameTheField) {
+  Answer answer = complete(R"("temperature":"hot")");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.body.at("error").at("param"), "temperature");
+  EXPECT_EQ(answer.body.at("error").at("type"), "invalid_request_error");
+  answer = chat(R"("model":"gpt-5")");
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_EQ(answer.body.at("error").at("code"), "model_not_found");
+  answer = complete(R"("prompt":")" + std::string(3000, 'a') + "\"");
+  EXPECT_EQ(answer.status, 400) << "the key stands twice";
+  answer = ask(post("/v1/completions", R"({"prompt":")" + std::string(3000, 'a') + "\"}"));
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.body.at("error").at("code"), "context_length_exceeded");
+  EXPECT_EQ(answer.body.at("error").at("param"), "prompt");
+  EXPECT_EQ(engine_.requests().size(), 0u);
+}
+
+TEST_F(ApiTest, BodiesThatAreNotJsonObjects) {
+  for (const std::string& body : {std::string(), std::string("{"), std::string("{\"a\":1,}"), std::string("\xff\xfe"),
+                                  std::string("{\"prompt\":\"\\ud800\"}"), std::string("{} x"), std::string(1000, '['),
+                                  std::string("{\"prompt\":\"\xC3\"}"), std::string("{\"prompt\":1e999}")}) {
+    const Answer answer = ask(post("/v1/completions", body));
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_EQ(answer.body.at("error").at("code"), "invalid_json") << body;
+  }
+  EXPECT_EQ(ask(post("/v1/completions", "[]")).status, 400);
+  EXPECT_EQ(ask(post("/v1/completions", "null")).status, 400);
+  EXPECT_EQ(ask(post("/v1/completions", std::string("{\"prompt\":\"a\\u0000b\"}"))).status, 200);
+  const std::string plain =
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}";
+  EXPECT_EQ(ask(plain).status, 415);
+}
+
+TEST_F(ApiTest, AFullQueueIs429) {
+  engine_.full = true;
+  RawClient client(server_->port());
+  client.send(post("/v1/completions", R"({"prompt":"a"})"));
+  const std::string answer = client.response();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
+  EXPECT_THAT(answer, HasSubstr("rate_limit_error"));
+  client.send(post("/v1/completions", R"({"prompt":"a","stream":true})"));
+  EXPECT_THAT(client.response(), StartsWith("HTTP/1.1 429 "));
+}
+
+TEST_F(ApiTest, ErrorsOfTheEngineAre500OrAnEvent) {
+  engine_.fail_after = 3;
+  const Answer answer = complete(R"("n":2)");
+  EXPECT_EQ(answer.status, 500);
+  EXPECT_EQ(answer.body.at("error").at("type"), "server_error");
+  const auto events = stream("/v1/completions", R"({"prompt":"a","stream":true})");
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_EQ(events.back(), "[DONE]");
+  EXPECT_THAT(events[events.size() - 2], HasSubstr("something broke"));
+  EXPECT_TRUE(eventually([&] { return engine_.running() == 0; }));
+}
+
+TEST_F(ApiTest, AClientThatLeavesIsCancelled) {
+  engine_.hold = true;
+  for (const char* body : {R"({"prompt":"a","n":2})", R"({"prompt":"a","n":2,"stream":true})"}) {
+    RawClient client(server_->port());
+    client.send(post("/v1/completions", body));
+    EXPECT_TRUE(eventually([&] { return engine_.running() == 2; }));
+    client.leave();
+    EXPECT_TRUE(eventually([&] { return engine_.running() == 0; })) << body;
+  }
+  EXPECT_EQ(engine_.cancelled(), 4);
+  EXPECT_EQ(ask(get("/health")).status, 200);
+}
+
+TEST_F(ApiTest, StoppingTheServerCancelsWhatRuns) {
+  engine_.hold = true;
+  RawClient client(server_->port());
+  client.send(post("/v1/completions", R"({"prompt":"a","stream":true})"));
+  EXPECT_TRUE(eventually([&] { return engine_.running() == 1; }));
+  server_.reset();
+  EXPECT_TRUE(eventually([&] { return engine_.running() == 0; }));
+}
+
+TEST_F(ApiTest, TokenizesAndBack) {
+  Answer answer = ask(post("/tokenize", R"({"prompt":"ab","return_token_strs":true})"));
+  EXPECT_EQ(answer.text, R"({"count":3,"max_model_len":2048,"tokens":[257,97,98],"token_strs":["<|begin|>","a","b"]})");
+  answer = ask(post("/tokenize", R"({"prompt":"a<|end|>","add_special_tokens":false,"model":"tiny"})"));
+  EXPECT_EQ(answer.text, R"({"count":2,"max_model_len":2048,"tokens":[97,256]})");
+  answer = ask(post("/tokenize", R"({"messages":[{"role":"user","content":"<"}],"add_generation_prompt":false})"));
+  EXPECT_EQ(answer.body.at("count"), 7) << answer.text;
+  answer = ask(post("/detokenize", R"({"tokens":[97,256,195,169]})"));
+  EXPECT_EQ(answer.text, "{\"prompt\":\"a<|end|>\u00e9\"}");
+  EXPECT_EQ(ask(post("/detokenize", R"({"tokens":[258]})")).body.at("error").at("param"), "tokens");
+  EXPECT_EQ(ask(post("/detokenize", "{}")).body.at("error").at("param"), "tokens");
+  EXPECT_EQ(ask(post("/tokenize", "{}")).body.at("error").at("param"), "prompt");
+  EXPECT_EQ(ask(post("/tokenize", R"({"prompt":"a","stop":"b"})")).body.at("error").at("code"), "unknown_parameter");
+}
+
+TEST_F(ApiTest, SaysWhatItIs) {
+  EXPECT_EQ(
+      ask(get("/v1/models")).text,
+      R"({"object":"list","data":[{"id":"tiny","object":"model","created":1,"owned_by":"unisono","max_model_len":2048}]})");
+  EXPECT_EQ(ask(get("/v1/models/tiny")).body.at("id"), "tiny");
+  EXPECT_EQ(ask(get("/v1/models/huge")).status, 404);
+  EXPECT_EQ(ask(get("/version")).text, R"({"version":"0"})");
+  const Answer health = ask(get("/health"));
+  EXPECT_EQ(health.status, 200);
+  EXPECT_EQ(health.body.at("status"), "ok");
+}
+
+TEST_F(ApiTest, ManyStreamsAtOnce) {
+  engine_.step = 200us;
+  std::vector<std::thread> clients;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 16; i++) {
+    clients.emplace_back([&] {
+      RawClient client(server_->port());
+      for (int round = 0; round < 5; round++) {
+        client.send(post("/v1/completions", R"({"prompt":"a","stream":true})"));
+        const std::string all = client.until("\r\n0\r\n\r\n");
+        right += all.find("[DONE]") != std::string::npos && all.find("\"text\":\"!\"") != std::string::npos;
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(right, 80);
+}
+
+TEST_F(ApiTest, ModelsWithoutATemplateComplete) {
+  ServeContext plain = context_;
+  plain.chat_template = nullptr;
+  server_ = *HttpServer::start("127.0.0.1", 0, make_api(plain));
+  EXPECT_EQ(chat(R"("seed":1)").body.at("error").at("code"), "no_chat_template");
+  EXPECT_EQ(complete(R"("seed":1)").status, 200);
+  server_.reset();
+}
+
+}  // namespace
+}  // namespace unisono::serve
