@@ -182,6 +182,21 @@ TEST(Damaged, MetadataAreRefused) {
                            " elements, more than the rest of the file can hold: the file is cut short or damaged."});
     }
   }
+  // One element more than the file holds, for every width.
+  const auto one_more = [&cases](const GgufWriter& writer) {
+    const auto last = writer.build();
+    cases.push_back({patched(last, "number of elements of x", 4),
+                     "Key 'x' announces 4 elements, more than the rest of the file can hold: the file is cut short or "
+                     "damaged."});
+  };
+  one_more(GgufWriter().set("x", std::vector<uint8_t>(3)));
+  one_more(GgufWriter().set("x", std::vector<bool>(3)));
+  one_more(GgufWriter().set("x", std::vector<int16_t>(3)));
+  one_more(GgufWriter().set("x", std::vector<int32_t>(3)));
+  one_more(GgufWriter().set("x", std::vector<float>(3)));
+  one_more(GgufWriter().set("x", std::vector<uint64_t>(3)));
+  one_more(GgufWriter().set("x", std::vector<double>(3)));
+  one_more(GgufWriter().set("x", std::vector<std::string>(3)));
   expect_refused(cases);
 }
 
@@ -269,6 +284,11 @@ TEST(Damaged, PlacesOfTensorsAreRefused) {
       {GgufWriter().tensor("a", DType::f32, {16}, zeros(64)).describe("b", 0, {1}, 32).bytes(),
        "Tensor 'b' shares bytes with tensor 'a': the file is damaged."},
   };
+  const auto neighbours = [](int64_t elements) {
+    return GgufWriter().align(8).tensor("a", DType::f16, {elements}, zeros(16)).describe("b", 1, {4}, 8).bytes();
+  };
+  EXPECT_TRUE(parse_bounded(neighbours(4)).ok()) << "they touch";
+  cases.push_back({neighbours(5), "Tensor 'b' shares bytes with tensor 'a': the file is damaged."});
   for (const uint64_t n : {k2e31, k2e32, k2e63}) {
     const size_t begin = file.bytes().size() - 68;
     cases.push_back({patched(file, "offset of q", n), "Tensor 'q' reaches " +
