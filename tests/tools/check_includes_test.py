@@ -36,7 +36,7 @@ class CheckIncludes(unittest.TestCase):
     def test_downwards_is_allowed(self):
         self.assert_allowed("src/model/a.cpp", '#include "model/model.h"', '#include "kernels/ops.h"', '#include "base/result.h"', "#include <vector>")
         self.assert_allowed("src/engine/a.cpp", '#include "model/model.h"', '#include "text/tokenizer.h"', '#include "grammar/grammar.h"')
-        self.assert_allowed("apps/a.cpp", '#include "serve/http.h"', '#include "apps/commands.h"', "#include <CLI/CLI.hpp>")
+        self.assert_allowed("apps/a.cpp", '#include "serve/http.h"', '#include "commands.h"', "#include <CLI/CLI.hpp>")
 
     def test_upwards_and_sideways_are_not(self):
         self.assert_forbidden("src/base/a.h", '#include "kernels/ops.h"')
@@ -54,7 +54,7 @@ class CheckIncludes(unittest.TestCase):
         self.assert_allowed("src/base/thread_team.cpp", "#include <immintrin.h>")
         self.assert_forbidden("src/base/a.cpp", "#include <immintrin.h>", "#include <pcre2.h>")
         self.assert_forbidden("src/engine/a.cpp", "#include <boost/asio/io_context.hpp>", "#include <CLI/CLI.hpp>", "#include <curl/curl.h>")
-        self.assert_forbidden("src/text/a.cpp", "#include <unknown/library.h>", "#include <string.h>")
+        self.assert_forbidden("src/text/a.cpp", "#include <unknown/library.h>", "#include <stdlib.h>")
 
     def test_full_names_only(self):
         self.assert_forbidden("src/text/a.cpp", '#include "tokenizer.h"', '#include "../base/result.h"', '#include "text/missing.h"')
