@@ -1,0 +1,149 @@
+// unisono chat: a conversation in the terminal.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <ctime>
+#include <iostream>
+#include <memory>
+
+#include "base/json.h"
+#include "commands.h"
+#include "generate.h"
+
+namespace unisono::apps {
+
+namespace {
+
+std::atomic<bool> interrupted{false};
+
+// Ctrl-C ends the answer; at the prompt it ends the program, as a read that was interrupted returns.
+void on_interrupt(int) { interrupted = true; }
+
+struct ChatFlags {
+  ModelFlags model{};
+  SamplingFlags sampling{.temperature = 0.7f, .top_p = 0.95f};
+  std::string system{};
+};
+
+constexpr const char* kHelp =
+    "  /clear   forget the conversation\n"
+    "  /system TEXT   forget it and begin with this system message\n"
+    "  /quit    leave (or Ctrl-D)\n"
+    "  \"\"\"      begins and ends a message of several lines\n"
+    "  Ctrl-C   stops an answer\n";
+
+// One message from the terminal; false: the end of input.
+bool read_message(std::string& message, bool terminal) {
+  if (terminal) fmt::print("> ");
+  std::fflush(stdout);
+  if (!std::getline(std::cin, message)) return false;
+  if (message.rfind("\"\"\"", 0) != 0) return true;
+  std::string line, all = message.substr(3);
+  while (std::getline(std::cin, line)) {
+    const size_t end = line.find("\"\"\"");
+    if (!all.empty()) all += "\n";
+    all += line.substr(0, end);
+    if (end != std::string::npos) break;
+  }
+  message = all;
+  return true;
+}
+
+class Chat {
+ public:
+  Chat(Session& session, const ChatFlags& flags) : session_(session), flags_(flags) { forget(flags.system); }
+
+  // Does what a line beginning with '/' says; false: leave.
+  bool command(const std::string& line) {
+    if (line == "/quit" || line == "/exit") return false;
+    if (line == "/clear") {
+      forget(flags_.system);
+    } else if (line.rfind("/system", 0) == 0) {
+      forget(line.size() > 8 ? line.substr(8) : "");
+    } else {
+      fmt::print("{}", kHelp);
+    }
+    return true;
+  }
+
+  void say(const std::string& message) {
+    messages_.push_back(JsonObject{{"role", "user"}, {"content", message}});
+    text::ChatInput input;
+    input.messages = messages_;
+    auto rendered = session_.loaded->chat_template->render(input, std::time(nullptr));
+    if (!rendered) return take_back(rendered.error());
+    interrupted = false;
+    auto answer = generate(
+        session_, session_.loaded->tokenizer.encode(*rendered), flags_.sampling,
+        [](const std::string& text) {
+          std::fwrite(text.data(), 1, text.size(), stdout);
+          std::fflush(stdout);
+        },
+        &interrupted);
+    interrupted = false;
+    if (!answer) return take_back(answer.error());
+    fmt::print("\n");
+    fmt::print(stderr, "[{}]\n", speed_line(*answer));
+    messages_.push_back(JsonObject{{"role", "assistant"}, {"content", answer->text}});
+    if (flags_.sampling.temperature > 0) flags_.sampling.seed++;  // the same question again may get another answer
+  }
+
+ private:
+  void forget(const std::string& system) {
+    messages_.clear();
+    if (!system.empty()) messages_.push_back(JsonObject{{"role", "system"}, {"content", system}});
+  }
+  void take_back(const Error& error) {
+    complain(error);
+    fmt::print(stderr, "The message was taken back; /clear begins anew.\n");
+    messages_.pop_back();
+  }
+
+  Session& session_;
+  ChatFlags flags_;
+  JsonArray messages_{};
+};
+
+int chat(const ChatFlags& flags) {
+  auto session = open_session(flags.model, true);
+  if (!session) return complain(session.error());
+  const auto& description = (*session)->loaded->description;
+  if (!(*session)->loaded->chat_template)
+    return complain(
+        {"'" + description.name + "' has no chat template, so it can't chat; 'unisono run' continues a text with it."});
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);  // without SA_RESTART: a read at the prompt ends
+
+  const bool terminal = isatty(0) != 0;
+  if (terminal) fmt::print("{}. /help says what else there is.\n", description.name);
+  Chat talk(**session, flags);
+  std::string message;
+  while (read_message(message, terminal)) {
+    if (message.empty()) continue;
+    if (message[0] == '/' && message.find('\n') == std::string::npos) {
+      if (!talk.command(message)) break;
+    } else {
+      talk.say(message);
+    }
+  }
+  if (terminal) fmt::print("\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<ChatFlags>();
+  CLI::App* command = app.add_subcommand("chat", "Talk with a model in the terminal");
+  add_model_flags(*command, flags->model);
+  command->add_option("--system", flags->system, "A system message");
+  add_sampling_flags(*command, flags->sampling);
+  command->footer(kHelp);
+  command->callback([flags, &exit_code] { exit_code = chat(*flags); });
+}
+
+}  // namespace unisono::apps

@@ -1,0 +1,113 @@
+// unisono run: one prompt, one answer.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "base/json.h"
+#include "commands.h"
+#include "generate.h"
+
+namespace unisono::apps {
+
+namespace {
+
+struct RunFlags {
+  ModelFlags model{};
+  SamplingFlags sampling{};
+  std::string prompt{}, file{}, system{};
+  bool raw = false, json = false;
+};
+
+Result<std::string> read_prompt(const RunFlags& flags) {
+  if (!flags.prompt.empty() && !flags.file.empty()) return Error{"Give a prompt or --file, not both.", "PROMPT"};
+  if (!flags.prompt.empty()) return flags.prompt;
+  std::FILE* in = stdin;
+  if (!flags.file.empty() && flags.file != "-") {
+    in = std::fopen(flags.file.c_str(), "rb");
+    if (in == nullptr) return Error{"Can't read '" + flags.file + "'.", "--file"};
+  }
+  std::string text;
+  char buffer[1 << 16];
+  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, in)) > 0;) text.append(buffer, n);
+  if (in != stdin) std::fclose(in);
+  if (text.empty())
+    return Error{"The prompt is empty: give it as an argument, in a file (--file) or on standard input.", "PROMPT"};
+  return text;
+}
+
+Result<std::vector<text::TokenId>> prompt_tokens(const RunFlags& flags, const Session& session, const std::string& text) {
+  const auto& loaded = *session.loaded;
+  if (flags.raw || !loaded.chat_template) {
+    if (!flags.system.empty())
+      return Error{"--system needs a chat template, and this prompt goes without one.", "--system"};
+    return loaded.tokenizer.encode(text, true, flags.raw);
+  }
+  text::ChatInput input;
+  JsonArray messages;
+  if (!flags.system.empty()) messages.push_back(JsonObject{{"role", "system"}, {"content", flags.system}});
+  messages.push_back(JsonObject{{"role", "user"}, {"content", text}});
+  input.messages = std::move(messages);
+  auto rendered = loaded.chat_template->render(input, std::time(nullptr));
+  if (!rendered) return rendered.error();
+  return loaded.tokenizer.encode(*rendered);
+}
+
+void print_json(const RunFlags& flags, const Answer& a) {
+  JsonArray tokens;
+  for (auto id : a.tokens) tokens.push_back(id);
+  const JsonObject out{{"model", flags.model.model},
+                       {"text", a.text},
+                       {"tokens", std::move(tokens)},
+                       {"finish", finish_text(a.finish)},
+                       {"stop", a.stop_detail},
+                       {"prompt_tokens", a.usage.prompt_tokens},
+                       {"completion_tokens", a.usage.completion_tokens},
+                       {"prefill_s", a.timings.prefill_s},
+                       {"decode_s", a.timings.decode_s}};
+  fmt::print("{}\n", to_text(out));
+}
+
+int run(const RunFlags& flags) {
+  auto prompt = read_prompt(flags);
+  if (!prompt) return complain(prompt.error());
+  auto session = open_session(flags.model, true);
+  if (!session) return complain(session.error());
+  auto tokens = prompt_tokens(flags, **session, *prompt);
+  if (!tokens) return complain(tokens.error());
+  auto answer = generate(**session, std::move(*tokens), flags.sampling, [&](const std::string& text) {
+    if (flags.json) return;
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  });
+  if (!answer) return complain(answer.error());
+  if (flags.json) {
+    print_json(flags, *answer);
+  } else {
+    fmt::print("\n");
+    fmt::print(stderr, "{}\n", speed_line(*answer));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "Answer one prompt");
+  add_model_flags(*command, flags->model);
+  command->add_option("PROMPT", flags->prompt, "The prompt; without it: --file or standard input");
+  command->add_option("--file", flags->file, "Read the prompt from this file; -: standard input");
+  command->add_option("--system", flags->system, "A system message before the prompt");
+  command->add_flag("--raw", flags->raw,
+                    "Continue the prompt as it stands, without the chat template; it may hold control tokens");
+  command->add_flag("--json", flags->json,
+                    "Print the answer, its token ids, why it ended and how long it took as one JSON object");
+  add_sampling_flags(*command, flags->sampling);
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace unisono::apps

@@ -1,0 +1,155 @@
+#include "session.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+
+#include "model/kv_store.h"
+
+namespace unisono::apps {
+
+namespace {
+
+int usable_cpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+// Bytes that can be had without pressing on others, by the kernel's estimate.
+double free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  double kib = 0;
+  while (file >> key >> kib) {
+    std::getline(file, unit);
+    if (key == "MemAvailable:") return kib * 1024;
+  }
+  return 4e9;
+}
+
+// "512M", "2G", "1.5GiB", "1000000": bytes.
+Result<double> parse_size(const std::string& text) {
+  const Error wrong{"'" + text + "' is no size: write a number with K, M or G, as in 2G.", "--kv-memory"};
+  size_t end = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+    return wrong;
+  }
+  std::string unit = text.substr(end);
+  if (!unit.empty()) {
+    const size_t power = std::string("KMGT").find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    const std::string rest = unit.substr(1);
+    if (power == std::string::npos || !(rest.empty() || rest == "B" || rest == "iB")) return wrong;
+    for (size_t i = 0; i <= power; i++) value *= 1024;
+  }
+  if (!(value > 0) || value > 1e15) return wrong;
+  return value;
+}
+
+Result<void> size_cache(const ModelFlags& flags, const model::Hparams& h, engine::EngineOptions& options) {
+  const auto type = flags.kv_type == "f32" ? model::KvType::f32 : model::KvType::f16;
+  const double block = static_cast<double>(model::KvStore::block_bytes(type, h.n_layers, h.n_kv_heads, h.head_dim));
+  const int context = flags.max_context > 0 ? std::min(flags.max_context, h.context_length) : h.context_length;
+  const double full = (context + 15) / 16;  // blocks of one full context
+  double bytes = std::min(free_memory() / 4, 16 * full * block);
+  if (!flags.kv_memory.empty()) {
+    auto given = parse_size(flags.kv_memory);
+    if (!given) return given.error();
+    bytes = *given;
+  }
+  const double blocks = std::floor(bytes / block);
+  if (blocks < 2)
+    return Error{fmt::format("--kv-memory of {} holds no sequence: 16 tokens of this model take {}.", size_text(bytes),
+                             size_text(block)),
+                 "--kv-memory"};
+  options.n_blocks = static_cast<int>(std::min(blocks, 1e8));
+  options.max_context = static_cast<int>(std::min<double>(context, 16.0 * options.n_blocks));
+  if (flags.max_context > h.context_length)
+    return Error{fmt::format("--max-context {} is more than the model's {}.", flags.max_context, h.context_length),
+                 "--max-context"};
+  if (flags.max_context > options.max_context)
+    return Error{fmt::format("--max-context {} needs {} of key/value memory, but --kv-memory allows {}.", flags.max_context,
+                             size_text(full * block), size_text(bytes)),
+                 "--kv-memory"};
+  return {};
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& command, ModelFlags& flags) {
+  command.add_option("MODEL", flags.model, "Model file (GGUF)")->required();
+  command.add_option("--threads", flags.threads, "Computing threads; 0: one for each CPU this process may use")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command.add_option("--isa", flags.isa, "Instruction set; auto: the fastest that runs here. All give the same bits")
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
+      ->capture_default_str();
+  command
+      .add_option("--activations", flags.activations,
+                  "Arithmetic against quantised weights: int8 is fastest, f32 the reference")
+      ->check(CLI::IsMember({"int8", "f32"}))
+      ->capture_default_str();
+  command.add_option("--kv-type", flags.kv_type, "Number type of cached keys and values")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  command
+      .add_option("--max-context", flags.max_context,
+                  "Longest sequence in tokens; 0: the model's, or what --kv-memory holds")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  command.add_option(
+      "--kv-memory", flags.kv_memory,
+      "Memory for keys and values, as in 2G; default: a quarter of the free memory, at most 16 full contexts");
+}
+
+Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine) {
+  auto session = std::make_unique<Session>(flags.threads > 0 ? flags.threads : usable_cpus());
+  engine::LoadOptions options;
+  options.model.activations = flags.activations == "f32" ? model::Activations::f32 : model::Activations::int8;
+  if (flags.isa != "auto") {
+    options.model.ops = kernels::find_ops(flags.isa.c_str());
+    if (options.model.ops == nullptr)
+      return Error{"This CPU can't run --isa " + flags.isa + "; it runs '" + kernels::best_ops().name + "'.", "--isa"};
+  }
+  if (isatty(2))
+    options.progress = [](size_t done, size_t total) {
+      fmt::print(stderr, "\rPacking weights: {:3.0f} % of {}",
+                 100.0 * static_cast<double>(done) / static_cast<double>(total), size_text(static_cast<double>(total)));
+      if (done == total) fmt::print(stderr, "\r\x1b[K");
+      std::fflush(stderr);
+    };
+  auto loaded = engine::load(flags.model, options, session->team);
+  if (!loaded) return loaded.error();
+  session->loaded = std::move(*loaded);
+  const model::Hparams& h = session->loaded->description.hparams;
+  auto& e = session->engine_options;
+  if (auto sized = size_cache(flags, h, e); !sized) return sized.error();
+  e.kv_f32 = flags.kv_type == "f32";
+  e.end_tokens = session->loaded->description.end_tokens;
+  if (with_engine)
+    session->engine =
+        std::make_unique<engine::Engine>(session->loaded->model, session->loaded->tokenizer, session->team, e);
+  return session;
+}
+
+int complain(const Error& error) {
+  fmt::print(stderr, "unisono: {}\n", error.message);
+  return 2;
+}
+
+std::string size_text(double bytes) {
+  const char* unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int i = 0;
+  for (; bytes >= 1024 && i < 4; i++) bytes /= 1024;
+  return fmt::format("{:.{}f} {}", bytes, i > 0 && bytes < 100 ? 1 : 0, unit[i]);
+}
+
+}  // namespace unisono::apps

@@ -1,0 +1,45 @@
+// What the subcommands that run a model share: their flags, and a loaded model with its engine.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/thread_team.h"
+#include "engine/engine.h"
+#include "engine/load.h"
+
+namespace unisono::apps {
+
+struct ModelFlags {
+  std::string model{};
+  int threads = 0;  // 0: one for each CPU this process may use
+  std::string isa = "auto";
+  std::string activations = "int8";
+  std::string kv_type = "f16";
+  int max_context = 0;      // 0: the model's, or what the key/value memory holds
+  std::string kv_memory{};  // "2G"; empty: a quarter of the free memory, at most 16 full contexts
+};
+
+// Adds MODEL and the flags above.
+void add_model_flags(CLI::App& command, ModelFlags& flags);
+
+// A model with all that it takes to run it. The engine, where there is one, is stopped first.
+struct Session {
+  explicit Session(int threads) : team(threads, true) {}
+  ThreadTeam team;
+  std::unique_ptr<engine::Loaded> loaded{};
+  engine::EngineOptions engine_options{};
+  std::unique_ptr<engine::Engine> engine{};
+};
+
+// Loads with a progress line on stderr (when it is a terminal). with_engine: starts the engine too.
+Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine);
+
+// "unisono: <sentence>" on stderr; returns the exit code for bad input, 2.
+int complain(const Error& error);
+
+// "1.5 GiB"
+std::string size_text(double bytes);
+
+}  // namespace unisono::apps
