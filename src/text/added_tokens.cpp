@@ -4,16 +4,16 @@
 
 namespace unisono::text {
 
-void AddedTokens::add(std::string_view text, TokenId id, bool marker) {
+void AddedTokens::add(std::string_view text, TokenId id) {
   check(!text.empty() && text.size() <= kMaxBytes, "added tokens have a length within bounds");
-  added_.push_back({text, id, marker});
+  added_.push_back({text, id});
 }
 
 void AddedTokens::build() {
   size_t bytes = 0;
   for (const Added& token : added_) bytes += token.text.size();
   edges_ = PairIndex(bytes);
-  nodes_.assign(1, Node{});
+  nodes_.assign(1, -1);
   for (const Added& token : added_) {
     int32_t node = 0;
     for (const char c : token.text) {
@@ -21,30 +21,28 @@ void AddedTokens::build() {
       int32_t next = edges_.find(node, byte).first;
       if (next < 0) {
         next = static_cast<int32_t>(nodes_.size());
-        nodes_.emplace_back();
+        nodes_.push_back(-1);
         edges_.insert(node, byte, {next, 0});
       }
       node = next;
     }
-    Node& end = nodes_[static_cast<size_t>(node)];
-    (token.marker ? end.marker : end.plain) = token.id;
+    nodes_[static_cast<size_t>(node)] = token.id;
     starts_[static_cast<unsigned char>(token.text[0])] = true;
   }
   added_ = {};
 }
 
-AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t stop, size_t markers_end) const {
-  for (size_t begin = from; begin < stop; begin++) {
+AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t limit) const {
+  for (size_t begin = from; begin < limit; begin++) {
     if (!starts_[static_cast<unsigned char>(text[begin])]) continue;
     Match best;
     int32_t node = 0;
-    for (size_t at = begin; at < text.size();) {
+    for (size_t at = begin; at < limit;) {
       node = edges_.find(node, static_cast<unsigned char>(text[at])).first;
       if (node < 0) break;
       at++;
-      const Node& here = nodes_[static_cast<size_t>(node)];
-      if (here.plain >= 0) best = {begin, at, here.plain};
-      if (here.marker >= 0 && at <= markers_end) best = {begin, at, here.marker};
+      const TokenId id = nodes_[static_cast<size_t>(node)];
+      if (id >= 0) best = {begin, at, id};
     }
     if (best.id >= 0) return best;
   }

@@ -23,28 +23,25 @@ class AddedTokens {
 
   AddedTokens() { starts_.fill(false); }
 
-  // marker: matches only where markers are allowed. text isn't empty and at most kMaxBytes long.
-  void add(std::string_view text, TokenId id, bool marker);
+  // text isn't empty and at most kMaxBytes long; it must live until build().
+  void add(std::string_view text, TokenId id);
   // To be called once, after the last add().
   void build();
 
-  // The first match that begins in [from, stop); a plain one may reach beyond stop, a marker must end by markers_end.
-  Match find(std::string_view text, size_t from, size_t stop, size_t markers_end) const;
+  bool empty() const { return nodes_.size() <= 1; }
+  // The first match within [from, limit).
+  Match find(std::string_view text, size_t from, size_t limit) const;
 
  private:
-  struct Node {
-    TokenId plain = -1, marker = -1;
-  };
   struct Added {
     std::string_view text{};
     TokenId id = -1;
-    bool marker = false;
   };
 
   std::array<bool, 256> starts_{};  // a token begins with this byte
   std::vector<Added> added_{};
-  std::vector<Node> nodes_{};
-  PairIndex edges_{};  // (node, byte) to node
+  std::vector<TokenId> nodes_{};  // the token that ends here; -1: none
+  PairIndex edges_{};             // (node, byte) to node
 };
 
 }  // namespace unisono::text

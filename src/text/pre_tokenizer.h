@@ -18,6 +18,7 @@ class PreTokenizer {
     bool nfc = false;            // text is brought to normal form C first
     bool ignore_merges = false;  // a word that is a token is that token, whatever the merges say
     bool add_bos = false;        // the default, when the model file doesn't say
+    bool digits_apart = false;   // digits are told by newer tables than those of the expressions
   };
 
   // Refused: a name that isn't in the table, with those that are.
@@ -45,7 +46,11 @@ class PreTokenizer {
   // Calls sink(word) for each word, in order; the words together are the text. text must be valid UTF-8.
   template <class Sink>
   void split(std::string_view text, Scratch& scratch, Sink&& sink) const {
-    split_from(0, text, scratch, sink);
+    const std::string_view subject = with_stand_ins(text, scratch);
+    const auto give = [&](std::string_view piece) {
+      sink(text.substr(static_cast<size_t>(piece.data() - subject.data()), piece.size()));
+    };
+    split_from(0, subject, scratch, give);
   }
 
  private:
@@ -55,6 +60,9 @@ class PreTokenizer {
   struct Expression;
 
   explicit PreTokenizer(const Traits& traits);
+  // The text, or a copy in which characters that PCRE2's tables lack are replaced by others of the same category and
+  // length.
+  std::string_view with_stand_ins(std::string_view text, Scratch& scratch) const;
   // The first match of an expression that begins at `from` or later; begin == end == text.size(): none.
   Match find(size_t expression, std::string_view text, size_t from, Scratch& scratch) const;
 

@@ -144,12 +144,14 @@ Result<void> Tokenizer::Impl::add_added_tokens() {
                        std::to_string(AddedTokens::kMaxBytes / kSpaceMark.size()) + " bytes",
                    "tokenizer.ggml.tokens"};
     const bool marker = !user_defined || looks_like_marker(token) || id == spec.bos || id == spec.eos;
+    AddedTokens& added = marker ? markers : plain;
     if (pieces && token.find(' ') != std::string_view::npos)
-      added.add(marked_texts.emplace_back(with_marks(token)), id, marker);
+      added.add(marked_texts.emplace_back(with_marks(token)), id);
     else
-      added.add(token, id, marker);
+      added.add(token, id);
   }
-  added.build();
+  markers.build();
+  plain.build();
   return {};
 }
 
@@ -244,14 +246,29 @@ std::string_view Tokenizer::Impl::prepare(std::string_view text, std::vector<Spa
   return buffer;
 }
 
-// Text between added tokens.
+// Text between control tokens. As in SentencePiece the space comes before the whole of it, and user-defined tokens are
+// found after that.
 void Tokenizer::Impl::encode_fragment(std::string_view text, Workspace& work, std::vector<TokenId>& out) const {
   if (text.empty()) return;
-  if (pieces) {
-    if (space_prefix) {
-      work.fragment = kSpaceMark;
-      text = work.fragment += text;
+  if (space_prefix) {
+    work.fragment = kSpaceMark;
+    text = work.fragment += text;
+  }
+  size_t at = 0;
+  if (!plain.empty()) {
+    while (true) {
+      const AddedTokens::Match match = plain.find(text, at, text.size());
+      if (match.id < 0) break;
+      encode_plain(text.substr(at, match.begin - at), work, out);
+      out.push_back(match.id);
+      at = match.end;
     }
+  }
+  encode_plain(text.substr(at), work, out);
+}
+
+void Tokenizer::Impl::encode_plain(std::string_view text, Workspace& work, std::vector<TokenId>& out) const {
+  if (pieces) {
     pieces->encode(text, work, out);
     return;
   }
@@ -259,24 +276,22 @@ void Tokenizer::Impl::encode_fragment(std::string_view text, Workspace& work, st
   words->split(text, work.matching, [&](std::string_view word) { bpe->encode(word, work, out); });
 }
 
-// A text that is cut at the added tokens in it, and nowhere else: what a user wrote and what the template wrote merge
-// across the border, as in the one string that the model was trained on.
+// A text is cut at its control tokens and nowhere else: what a user wrote and what the template wrote merge across the
+// border, as in the one string that the model was trained on.
 void Tokenizer::Impl::encode_text(std::string_view raw, std::vector<Span> from_user, std::vector<TokenId>& out) const {
   std::unique_ptr<Workspace> work = take_workspace();
   const std::string_view text = prepare(raw, from_user, work->text);
-  size_t fragment = 0, span = 0;
-  for (size_t at = 0; at < text.size();) {
-    while (span < from_user.size() && from_user[span].end <= at) span++;
-    const bool users = span < from_user.size() && from_user[span].begin <= at;
-    const size_t stop = span == from_user.size() ? text.size() : users ? from_user[span].end : from_user[span].begin;
-    const AddedTokens::Match match = added.find(text, at, stop, users ? 0 : stop);
-    if (match.id < 0) {
-      at = stop;
-      continue;
+  from_user.push_back({text.size(), text.size()});
+  size_t fragment = 0, at = 0;
+  for (const Span& user : from_user) {
+    while (at < user.begin) {
+      const AddedTokens::Match match = markers.find(text, at, user.begin);
+      if (match.id < 0) break;
+      encode_fragment(text.substr(fragment, match.begin - fragment), *work, out);
+      out.push_back(match.id);
+      at = fragment = match.end;
     }
-    encode_fragment(text.substr(fragment, match.begin - fragment), *work, out);
-    out.push_back(match.id);
-    at = fragment = match.end;
+    at = user.end;
   }
   encode_fragment(text.substr(fragment), *work, out);
   give_back(std::move(work));

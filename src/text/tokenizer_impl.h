@@ -21,11 +21,12 @@ namespace unisono::text {
 
 struct Tokenizer::Impl {
   TokenizerSpec spec{};
-  std::vector<TokenType> types{};          // the file's, with fillers as unused
-  std::vector<std::string> vocabulary{};   // bytes by id
-  TextIndex index{};                       // of spec.tokens
-  std::deque<std::string> marked_texts{};  // added tokens that hold spaces, as SentencePiece writes them
-  AddedTokens added{};
+  std::vector<TokenType> types{};            // the file's, with fillers as unused
+  std::vector<std::string> vocabulary{};     // bytes by id
+  TextIndex index{};                         // of spec.tokens
+  std::deque<std::string> marked_texts{};    // added tokens that hold spaces, as SentencePiece writes them
+  AddedTokens markers{};                     // control tokens and their like: only a template writes them
+  AddedTokens plain{};                       // the other user-defined tokens: matched in anybody's text
   std::optional<SentencePieceBpe> pieces{};  // this,
   std::optional<PreTokenizer> words{};       // or these two
   std::optional<ByteBpe> bpe{};
@@ -42,6 +43,7 @@ struct Tokenizer::Impl {
   void give_back(std::unique_ptr<Workspace> work) const;
   std::string_view prepare(std::string_view text, std::vector<MarkedText::Span>& from_user, std::string& buffer) const;
   void encode_fragment(std::string_view text, Workspace& work, std::vector<TokenId>& out) const;
+  void encode_plain(std::string_view text, Workspace& work, std::vector<TokenId>& out) const;
   void encode_text(std::string_view raw, std::vector<MarkedText::Span> from_user, std::vector<TokenId>& out) const;
 };
 

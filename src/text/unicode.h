@@ -53,7 +53,8 @@ void append_utf8(std::string& out, char32_t code);
 // True when text is certainly in normal form C, by a look at its bytes.
 bool plainly_nfc(std::string_view text);
 
-// Normal form C of valid UTF-8. Linear in the text, whatever its combining marks (times the log of their longest run).
+// Normal form C of valid UTF-8, as Hugging Face's tokenizers compute it: marks that are newer than their tables stay as
+// they are. Linear in the text, whatever its combining marks (times the log of their longest run).
 std::string nfc(std::string_view text);
 
 }  // namespace unisono::text
