@@ -33,7 +33,7 @@ def main():
     tokenizer, add_bos = reference.load_tokenizer(model_path)
     # Enough of the text for the tokens wanted; whole lines, so that the cut changes no token before it.
     start = text.read_text()[:chunks * context * 20].rsplit("\n", 1)[0]
-    ids = tokenizer(start, add_special_tokens=add_bos).input_ids
+    ids = tokenizer(start, add_special_tokens=add_bos, split_special_tokens=True).input_ids  # "<unk>" in a text is text
     if len(ids) < chunks * context:
         sys.exit(f"error: {text} has {len(ids)} tokens, {chunks} x {context} are needed")
     model = reference.load_model(model_path)
