@@ -33,11 +33,10 @@ struct JsonSchemaOptions {
   Draft default_draft = Draft::draft2020;  // for a schema without `$schema`
 };
 
-// Free text, and a constraint after each trigger. `end` follows the constrained part, then the text is free again.
-class Grammar;
+// One kind of tag in free text: after `begin` come the content and `end`, then the text is free again.
 struct StructuralTag {
   std::string begin{};  // the bytes that trigger it, for example "<tool_call>"
-  std::shared_ptr<const Grammar> content{};
+  Json schema{};        // of the content, a JSON text
   std::string end{};
 };
 
@@ -61,7 +60,8 @@ class Grammar {
   // Free text in which each `begin` must be followed by its content and its `end`. at_least_one: the answer may end only
   // after a tag; stop_after_first: it ends with the first tag's `end`.
   static Result<std::shared_ptr<const Grammar>> from_tags(const std::vector<StructuralTag>& tags, bool at_least_one,
-                                                          bool stop_after_first);
+                                                          bool stop_after_first,
+                                                          const JsonSchemaOptions& options = {});
 
   // What was taken as an annotation though its name looks like a constraint, as "pointer: reason".
   const std::vector<std::string>& notes() const;

@@ -39,6 +39,7 @@ class Matcher {
   std::string forced(size_t limit = 256);
 
  private:
+  void trim();
   struct Step {
     uint32_t state;
     bool ended;

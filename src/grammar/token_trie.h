@@ -27,6 +27,8 @@ class TokenTrie {
                                                 const std::vector<TokenId>& end_tokens,
                                                 const std::vector<TokenId>& other_control);
 
+  // Its own, among all tries of the process.
+  uint64_t serial() const { return serial_; }
   int vocab_size() const { return int(tokens_.size()); }
   size_t mask_words() const { return (tokens_.size() + 63) / 64; }
   // Empty for end and control tokens.
@@ -54,6 +56,7 @@ class TokenTrie {
   std::vector<uint64_t> inside_{};
   std::vector<std::vector<uint64_t>> plain_{};
   uint32_t longest_ = 0;
+  uint64_t serial_ = 0;
 };
 
 }  // namespace unisono::grammar

@@ -1,0 +1,31 @@
+// What a Grammar holds: languages, terminals, rules, and what was learnt while matching. One lock for all of it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "grammar/lexicon.h"
+#include "grammar/recognizer.h"
+#include "grammar/regex.h"
+#include "grammar/rules.h"
+
+namespace unisono::grammar {
+
+struct Core {
+  RegexPool pool{};
+  Lexicon lexicon{pool};
+  RuleTable rules{};
+  std::vector<std::unique_ptr<RuleSource>> sources{};
+  std::vector<std::string> notes{};
+  NodeId root = RuleTable::kEnd;
+  std::shared_ptr<Recognizer> recognizer{};  // replaced when it has learnt too much
+  bool caching = true;  // of masks; false only to test that it makes no difference
+  std::mutex mutex{};
+};
+
+// While compiling, and after: what a grammar may learn is bounded by memory, not by the schema's budget.
+inline constexpr size_t kCompileBudget = 200'000, kRunBudget = 20'000'000;
+
+}  // namespace unisono::grammar
