@@ -36,7 +36,9 @@ int perplexity(const PerplexityFlags& flags) {
   auto show = [&](const eval::PerplexityReport& r) {
     if (flags.json) return;
     fmt::print("{:4} chunks: perplexity {:.4f}", r.chunks, r.perplexity);
-    if (against) fmt::print(", KL mean {:.3e} largest {:.3e}, same top token {:.2f} %", r.mean_kl, r.largest_kl, 100 * r.same_top);
+    if (against)
+      fmt::print(", second halves: KL mean {:.3e} largest {:.3e}, same top token {:.2f} %; all: {:.3e}, {:.3e}", r.mean_kl, r.largest_kl,
+                 100 * r.same_top, r.mean_kl_all, r.largest_kl_all);
     fmt::print("\n");
     std::fflush(stdout);
   };
@@ -60,6 +62,8 @@ int perplexity(const PerplexityFlags& flags) {
     if (against) {
       out["mean_kl"] = report.mean_kl;
       out["largest_kl"] = report.largest_kl;
+      out["mean_kl_all"] = report.mean_kl_all;
+      out["largest_kl_all"] = report.largest_kl_all;
       out["same_top"] = report.same_top;
     }
     fmt::print("{}\n", to_text(out));

@@ -87,8 +87,8 @@ Result<PerplexityReport> divergence(model::Model& model, ThreadTeam& team, model
 
   model::KvStore kv = store_for(model, kv_type, context);
   PerplexityReport r{.context = context};
-  double loss = 0, kl_sum = 0;
-  int64_t positions = 0, same = 0;
+  double loss = 0, kl_sum = 0, kl_sum_all = 0;
+  int64_t positions = 0, positions_all = 0, same = 0;
   std::vector<double> log_p, log_q;
   std::vector<int32_t> tokens(length);
   const std::byte* at = bytes.data() + 16;
@@ -102,16 +102,22 @@ Result<PerplexityReport> divergence(model::Model& model, ThreadTeam& team, model
       log_softmax(logits, log_q);
       double kl = 0;
       for (size_t i = 0; i < row; i++) kl += std::exp(log_p[i]) * (log_p[i] - log_q[i]);
-      kl_sum += kl;
-      r.largest_kl = std::max(r.largest_kl, kl);
-      same += std::max_element(log_p.begin(), log_p.end()) - log_p.begin() == std::max_element(log_q.begin(), log_q.end()) - log_q.begin();
-      positions++;
+      kl_sum_all += kl;
+      r.largest_kl_all = std::max(r.largest_kl_all, kl);
+      positions_all++;
+      if (position >= context / 2) {
+        kl_sum += kl;
+        r.largest_kl = std::max(r.largest_kl, kl);
+        same += std::max_element(log_p.begin(), log_p.end()) - log_p.begin() == std::max_element(log_q.begin(), log_q.end()) - log_q.begin();
+        positions++;
+      }
       if (position + 1 < context) loss -= log_q[static_cast<size_t>(tokens[static_cast<size_t>(position) + 1])];
     });
     at += 4 * length * (1 + row);
     r.chunks++;
     r.perplexity = std::exp(loss / (r.chunks * (context - 1.0)));
     r.mean_kl = kl_sum / static_cast<double>(positions);
+    r.mean_kl_all = kl_sum_all / static_cast<double>(positions_all);
     r.same_top = static_cast<double>(same) / static_cast<double>(positions);
     report(r);
   }

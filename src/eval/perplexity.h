@@ -18,9 +18,11 @@ namespace unisono::eval {
 struct PerplexityReport {
   int chunks = 0, context = 0;
   double perplexity = 0;  // over all tokens but each chunk's first
-  // Against a reference, over all positions; in nats.
+  // Against a reference, in nats, over the second half of each chunk (what comes early has little context and differs more;
+  // llama-perplexity counts the same positions), and over all positions.
   double mean_kl = 0, largest_kl = 0;
   double same_top = 0;  // share of positions whose likeliest token is the reference's
+  double mean_kl_all = 0, largest_kl_all = 0;
 };
 
 // Each chunk of `context` tokens is a text of its own. report: called after each chunk with what is known so far.
