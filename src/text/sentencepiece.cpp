@@ -60,7 +60,7 @@ Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary) 
   for (size_t i = 0; i < vocabulary.pieces.size(); i++) {
     const std::string_view piece = vocabulary.pieces[i];
     if (std::isnan(vocabulary.scores[i]))
-      return Error{"the score of token " + std::to_string(i) + " (" + quote(piece) + ") isn't a number",
+      return Error{"The score of token " + std::to_string(i) + " (" + quote(piece) + ") isn't a number.",
                    "tokenizer.ggml.scores"};
     made.longest_ = std::max(made.longest_, piece.size());
     made.ranks_.push_back(rank_of(vocabulary.scores[i]));
@@ -68,19 +68,19 @@ Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary) 
     if (vocabulary.types[i] != TokenType::byte) continue;
     const std::optional<unsigned char> byte = byte_of_piece(piece);
     if (!byte)
-      return Error{"token " + std::to_string(i) + " (" + quote(piece) +
-                       ") is of type byte but isn't written as \"<0x00>\" to \"<0xFF>\"",
+      return Error{"Token " + std::to_string(i) + " (" + quote(piece) +
+                       ") is of type byte but isn't written as \"<0x00>\" to \"<0xFF>\".",
                    "tokenizer.ggml.tokens"};
     if (made.byte_tokens_[*byte] >= 0)
-      return Error{"tokens " + std::to_string(made.byte_tokens_[*byte]) + " and " + std::to_string(i) +
-                       " stand for the same byte, " + quote(piece),
+      return Error{"Tokens " + std::to_string(made.byte_tokens_[*byte]) + " and " + std::to_string(i) +
+                       " stand for the same byte, " + quote(piece) + ".",
                    "tokenizer.ggml.tokens"};
     made.byte_tokens_[*byte] = static_cast<TokenId>(i);
     bytes++;
   }
   made.byte_fallback_ = bytes == 256;
   if (!made.byte_fallback_ && !vocabulary.unknown)
-    return Error{"the vocabulary has neither a token for each of the 256 bytes nor an unknown token",
+    return Error{"The vocabulary has neither a token for each of the 256 bytes nor an unknown token.",
                  "tokenizer.ggml.tokens"};
   return made;
 }

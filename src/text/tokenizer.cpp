@@ -52,18 +52,18 @@ std::string with_marks(std::string_view text) {
 
 Result<void> check_id(std::optional<TokenId> id, const char* what, size_t vocab_size) {
   if (!id || (*id >= 0 && static_cast<size_t>(*id) < vocab_size)) return {};
-  return Error{std::string(what) + " token id " + std::to_string(*id) + " is outside the vocabulary of " +
-                   std::to_string(vocab_size) + " tokens",
+  return Error{"The " + std::string(what) + " token id " + std::to_string(*id) + " is outside the vocabulary of " +
+                   std::to_string(vocab_size) + " tokens.",
                std::string("tokenizer.ggml.") + what + "_token_id"};
 }
 
 Result<void> check_shape(const TokenizerSpec& spec) {
   const size_t n = spec.tokens.size();
-  if (n == 0) return Error{"the vocabulary is empty", "tokenizer.ggml.tokens"};
+  if (n == 0) return Error{"The vocabulary is empty.", "tokenizer.ggml.tokens"};
   if (n > static_cast<size_t>(std::numeric_limits<TokenId>::max()))
-    return Error{"the vocabulary has more tokens than ids", "tokenizer.ggml.tokens"};
+    return Error{"The vocabulary has more tokens than there are ids.", "tokenizer.ggml.tokens"};
   const auto differs = [&](size_t m, const char* what) {
-    return Error{"there are " + std::to_string(n) + " tokens but " + std::to_string(m) + " " + what,
+    return Error{"There are " + std::to_string(n) + " tokens but " + std::to_string(m) + " " + what + ".",
                  std::string("tokenizer.ggml.") + (what[0] == 't' ? "token_type" : "scores")};
   };
   if (!spec.types.empty() && spec.types.size() != n) return differs(spec.types.size(), "types");
@@ -71,16 +71,16 @@ Result<void> check_shape(const TokenizerSpec& spec) {
     return differs(spec.scores.size(), "scores");
   for (size_t i = 0; i < spec.types.size(); i++)
     if (spec.types[i] < TokenType::normal || spec.types[i] > TokenType::byte)
-      return Error{"token " + std::to_string(i) + " has type " + std::to_string(static_cast<int>(spec.types[i])) +
-                       "; known are 1 to 6",
+      return Error{"Token " + std::to_string(i) + " has type " + std::to_string(static_cast<int>(spec.types[i])) +
+                       "; known are 1 to 6.",
                    "tokenizer.ggml.token_type"};
   for (const auto& [id, what] :
        {std::pair(spec.bos, "bos"), std::pair(spec.eos, "eos"), std::pair(spec.unknown, "unknown")})
     if (Result<void> fits = check_id(id, what, n); !fits) return fits;
   if (spec.add_bos.value_or(false) && !spec.bos)
-    return Error{"a begin token is to be added but none is named", "tokenizer.ggml.bos_token_id"};
+    return Error{"A begin token is to be added but none is named.", "tokenizer.ggml.bos_token_id"};
   if (spec.add_eos.value_or(false) && !spec.eos)
-    return Error{"an end token is to be added but none is named", "tokenizer.ggml.eos_token_id"};
+    return Error{"An end token is to be added but none is named.", "tokenizer.ggml.eos_token_id"};
   return {};
 }
 
@@ -121,8 +121,8 @@ Result<void> Tokenizer::Impl::index_tokens() {
   for (size_t i = 0; i < spec.tokens.size(); i++) {
     // Empty texts, which some vocabularies have, match nothing.
     if (spec.tokens[i].empty() || index.insert(static_cast<TokenId>(i))) continue;
-    return Error{"tokens " + std::to_string(index.find(spec.tokens[i])) + " and " + std::to_string(i) + " are both " +
-                     quote(spec.tokens[i]),
+    return Error{"Tokens " + std::to_string(index.find(spec.tokens[i])) + " and " + std::to_string(i) + " are both " +
+                     quote(spec.tokens[i]) + ".",
                  "tokenizer.ggml.tokens"};
   }
   return {};
@@ -140,8 +140,8 @@ Result<void> Tokenizer::Impl::add_added_tokens() {
     if (!user_defined && types[i] != TokenType::control && types[i] != TokenType::unknown) continue;
     if (token.empty() || valid_prefix(token) != token.size()) continue;
     if (token.size() > AddedTokens::kMaxBytes / kSpaceMark.size())
-      return Error{"token " + std::to_string(i) + " (" + quote(token) + ") is special and longer than " +
-                       std::to_string(AddedTokens::kMaxBytes / kSpaceMark.size()) + " bytes",
+      return Error{"Token " + std::to_string(i) + " (" + quote(token) + ") is special and longer than " +
+                       std::to_string(AddedTokens::kMaxBytes / kSpaceMark.size()) + " bytes.",
                    "tokenizer.ggml.tokens"};
     const bool marker = !user_defined || looks_like_marker(token) || id == spec.bos || id == spec.eos;
     AddedTokens& added = marker ? markers : plain;
@@ -179,7 +179,8 @@ Result<void> Tokenizer::Impl::build_model() {
 Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   if (Result<void> sound = check_shape(spec); !sound) return sound.error();
   if (spec.kind == TokenizerKind::byte_bpe && spec.add_space_prefix.value_or(false))
-    return Error{"a space before the text isn't known for byte-level BPE", "tokenizer.ggml.add_space_prefix"};
+    return Error{"A space before the text is to be added, which byte-level BPE doesn't know.",
+                 "tokenizer.ggml.add_space_prefix"};
   auto impl = std::make_unique<Impl>();
   impl->spec = std::move(spec);
   impl->types = types_of(impl->spec);
