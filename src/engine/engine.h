@@ -23,9 +23,9 @@ namespace unisono::engine {
 
 struct EngineOptions {
   int max_context = 0;                // positions of a sequence; at most the model's context length; 0: that
-  int n_blocks = 0;                   // of the key/value store, 16 positions each
+  int n_blocks = 0;                   // of the key/value store, 16 positions each; 0: for one sequence of max_context
   int token_budget = 512;             // tokens of one step
-  int max_running = 64;               // sequences of one step
+  int max_running = 64;               // sequences of one step; at most token_budget
   int max_waiting = 1024;             // queue length; full: submit() fails
   bool kv_f32 = false;                // keys and values in f32 instead of f16
   std::vector<TokenId> end_tokens{};  // the model's own
