@@ -26,6 +26,7 @@ struct Core {
 };
 
 // While compiling, and after: what a grammar may learn is bounded by memory, not by the schema's budget.
-inline constexpr size_t kCompileBudget = 200'000, kRunBudget = 20'000'000;
+inline constexpr size_t kCompileNodes = 200'000, kRunNodes = 20'000'000;
+inline constexpr uint64_t kCompileSteps = 400'000, kRunSteps = uint64_t(1) << 60;
 
 }  // namespace unisono::grammar

@@ -10,8 +10,9 @@ namespace {
 
 // The finished core as a grammar, or why nothing belongs to it.
 Result<std::shared_ptr<const Grammar>> seal(std::unique_ptr<Core> core) {
-  core->pool.set_budget(kRunBudget);
+  core->pool.set_budget(kRunNodes, kRunSteps);
   core->recognizer = std::make_shared<Recognizer>(core->lexicon, core->rules);
+  if (core->pool.exhausted()) return Error{"the grammar is too complex", ""};
   if (core->recognizer->start(core->root) == Recognizer::kDead) return Error{"no text belongs to the grammar", ""};
   return std::shared_ptr<const Grammar>(std::make_shared<Grammar>(std::move(core)));
 }
@@ -24,7 +25,7 @@ const std::vector<std::string>& Grammar::notes() const { return core_->notes; }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(const Json& schema, const JsonSchemaOptions& options) {
   auto core = std::make_unique<Core>();
-  core->pool.set_budget(kCompileBudget);
+  core->pool.set_budget(kCompileNodes, kCompileSteps);
   auto rules = SchemaRules::compile(schema, options, core->pool, core->lexicon, core->rules);
   if (!rules) return rules.error();
   core->root = (*rules)->root();
@@ -39,7 +40,7 @@ Result<std::shared_ptr<const Grammar>> Grammar::json_object(const JsonSchemaOpti
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view pattern) {
   auto core = std::make_unique<Core>();
-  core->pool.set_budget(kCompileBudget);
+  core->pool.set_budget(kCompileNodes, kCompileSteps);
   Result<RegexId> language = parse_regex(core->pool, pattern, Match::whole);
   if (!language) return language.error();
   core->root = core->rules.add();

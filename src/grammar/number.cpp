@@ -121,8 +121,9 @@ bool NumberSet::multiple_of(const Decimal& step) {
   return step_->scale <= kMaxFractionDigits && msb(step_->digits) < 200;
 }
 
-void NumberSet::integer() {
+void NumberSet::integer(bool strict) {
   integer_ = true;
+  strict_ |= strict;
   multiple_of(Decimal::of(int64_t(1)));
 }
 
@@ -138,7 +139,8 @@ void NumberSet::only(std::vector<Decimal> values) {
 bool NumberSet::intersect(const NumberSet& other) {
   if (other.low_) at_least(*other.low_, other.low_open_);
   if (other.high_) at_most(*other.high_, other.high_open_);
-  if (other.integer_) integer_ = true;
+  integer_ |= other.integer_;
+  strict_ |= other.strict_;
   const bool fine = !other.step_ || multiple_of(*other.step_);
   not_multiples_.insert(not_multiples_.end(), other.not_multiples_.begin(), other.not_multiples_.end());
   excluded_.insert(excluded_.end(), other.excluded_.begin(), other.excluded_.end());
@@ -243,6 +245,7 @@ bool NumberSet::alive_plain(std::string_view text) const {
   for (char c : text)
     if (is_digit(c)) digits = digits * 10 + (c - '0');
   if (point != std::string_view::npos) {
+    if (strict_) return false;
     if (integer_ && digits % power_of_ten(int(fraction)) != 0) return false;
     if (fraction > size_t(kMaxFractionDigits)) return false;
     const Decimal low{digits, int(fraction)};
@@ -312,7 +315,7 @@ bool NumberSet::complete(std::string_view text) const {
 }
 
 std::string NumberSet::key() const {
-  std::string out = integer_ ? "i" : "n";
+  std::string out = strict_ ? "s" : integer_ ? "i" : "n";
   auto add = [&](char name, const Decimal& v) { out += name + v.text() + ";"; };
   if (low_) add(low_open_ ? '(' : '[', *low_);
   if (high_) add(high_open_ ? ')' : ']', *high_);

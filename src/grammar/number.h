@@ -38,7 +38,7 @@ class NumberSet {
   void at_most(const Decimal& bound, bool open);
   bool multiple_of(const Decimal& step);  // step > 0; false: the steps together are too fine to count
   void not_multiple_of(const Decimal& step) { not_multiples_.push_back(step); }
-  void integer();
+  void integer(bool strict = false);  // strict: written without a fraction
   void exclude(const Decimal& value) { excluded_.push_back(value); }
   void only(std::vector<Decimal> values);
   bool intersect(const NumberSet& other);  // false as multiple_of()
@@ -48,6 +48,7 @@ class NumberSet {
   // No constraint but, perhaps, being an integer.
   bool plain() const;
   bool is_integer() const { return integer_; }
+  bool is_strict() const { return strict_; }
   // The members where they were listed.
   const std::optional<std::vector<Decimal>>& finite() const { return finite_; }
   // At most `cap` members; cap where there are more, or they weren't counted.
@@ -70,7 +71,7 @@ class NumberSet {
   bool alive_exponent(const Decimal& mantissa, std::string_view exponent) const;
 
   std::optional<Decimal> low_{}, high_{}, step_{};
-  bool low_open_ = false, high_open_ = false, integer_ = false;
+  bool low_open_ = false, high_open_ = false, integer_ = false, strict_ = false;
   std::vector<Decimal> not_multiples_{}, excluded_{};
   std::optional<std::vector<Decimal>> finite_{};
 };

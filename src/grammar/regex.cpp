@@ -312,10 +312,11 @@ void RegexPool::first_sets(RegexId a, std::vector<uint32_t>& sets, int depth) {
 }
 
 RegexId RegexPool::derive(RegexId a, uint32_t c, int depth) {
-  if (depth > kMaxDepth) {
+  if (depth > kMaxDepth || fuel_ == 0) {
     exhausted_ = true;
     return kNothing;
   }
+  --fuel_;
   if (a == kAll) return kAll;
   const Node n = nodes_[a];
   if (n.kind == Kind::nothing || n.kind == Kind::empty) return kNothing;

@@ -60,7 +60,8 @@ class RegexPool {
 
   // The work so far outgrew the budget: answers may be too narrow (never too wide). A compiler refuses then.
   bool exhausted() const { return exhausted_; }
-  void set_budget(size_t nodes) { budget_ = nodes; }
+  // nodes: expressions that may exist; steps: derivatives that may be taken from now on.
+  void set_budget(size_t nodes, uint64_t steps) { budget_ = nodes, fuel_ = steps; }
   size_t size() const { return nodes_.size(); }
 
  private:
@@ -96,6 +97,7 @@ class RegexPool {
   std::vector<RegexId> derived_{};
   uint32_t stamp_ = 0;
   size_t budget_ = 200'000;
+  uint64_t fuel_ = 1'000'000;
   bool exhausted_ = false;
 };
 

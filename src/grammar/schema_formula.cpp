@@ -12,7 +12,7 @@ uint64_t mix(uint64_t h, uint64_t v) {
 }
 
 uint64_t hash_of(const Formula& f) {
-  uint64_t h = mix(mix(mix(uint64_t(f.op) * 4 + f.integer * 2 + f.declared, f.n), f.m), f.regex);
+  uint64_t h = mix(mix(mix(uint64_t(f.op) * 8 + f.strict * 4 + f.integer * 2 + f.declared, f.n), f.m), f.regex);
   for (FormulaId p : f.parts) h = mix(h, p);
   for (const std::string& t : f.texts) h = mix(h, std::hash<std::string>{}(t));
   return mix(h, f.numbers.size());
@@ -20,7 +20,7 @@ uint64_t hash_of(const Formula& f) {
 
 bool same(const Formula& a, const Formula& b) {
   auto equal = [](const Decimal& x, const Decimal& y) { return x.compare(y) == 0; };
-  return a.op == b.op && a.integer == b.integer && a.declared == b.declared && a.n == b.n && a.m == b.m && a.regex == b.regex &&
+  return a.op == b.op && a.integer == b.integer && a.strict == b.strict && a.declared == b.declared && a.n == b.n && a.m == b.m && a.regex == b.regex &&
          a.parts == b.parts && a.texts == b.texts &&
          std::equal(a.numbers.begin(), a.numbers.end(), b.numbers.begin(), b.numbers.end(), equal);
 }

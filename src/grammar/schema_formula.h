@@ -44,7 +44,9 @@ struct Formula {
     property_names,    // parts[0]
   };
   Op op = Op::always;
-  bool integer = false, declared = false;  // declared: the property has a place in the order of keys
+  // strict: an integer is written without a fraction, as draft 4 has it. declared: the property has a place in the order
+  // of keys.
+  bool integer = false, strict = false, declared = false;
   uint64_t n = 0, m = 0;
   RegexId regex = 0;
   std::vector<FormulaId> parts{};

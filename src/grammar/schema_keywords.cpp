@@ -72,7 +72,9 @@ FormulaId SchemaReader::read_types(const Json& value) {
   } else {
     add(value);
   }
-  return formulas_.add(types(kinds, integer));
+  Formula f = types(kinds, integer);
+  f.strict = integer && draft_ == Draft::draft4;
+  return formulas_.add(std::move(f));
 }
 
 FormulaId SchemaReader::equal_to(const Json& value, int depth) {

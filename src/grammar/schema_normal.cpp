@@ -105,7 +105,7 @@ void Normalizer::apply(Shapes& shapes, FormulaId id, bool positive, Kind kind) {
       return;
     case Op::all: return positive ? apply_each(shapes, f.parts, true, kind) : apply_some(shapes, f.parts, false, kind);
     case Op::any: return positive ? apply_some(shapes, f.parts, true, kind) : apply_each(shapes, f.parts, false, kind);
-    case Op::negation: return apply(shapes, f.parts[0], !positive, kind);
+    case Op::negation: return positive ? apply_negated(shapes, f.parts[0], kind) : apply(shapes, f.parts[0], true, kind);
     case Op::one: {
       if (auto spelt_out = exactly_one(id)) return apply(shapes, *spelt_out, positive, kind);
       ++widened_;
@@ -154,8 +154,122 @@ void Normalizer::apply_some(Shapes& shapes, const std::vector<FormulaId>& parts,
       return;
     }
     std::move(branch.begin(), branch.end(), std::back_inserter(out));
+    if (out.size() > 4 * parts.size()) drop_implied(out);
     if (out.size() > kMaxShapes) return reader_.refuse(formulas_.at(part).where, "the schema has too many alternatives for one value");
   }
+  shapes = std::move(out);
+}
+
+// What already excludes f stays as it is, instead of falling apart into one alternative for each way to fail f.
+void Normalizer::apply_negated(Shapes& shapes, FormulaId f, Kind kind) {
+  const Op op = formulas_.at(f).op;
+  const bool composite = op == Op::all || op == Op::any || op == Op::one || op == Op::reference || op == Op::negation;
+  if (kind <= kTrue || !composite || !(kinds(f) & kind)) return (kinds(f) & kind) ? apply(shapes, f, false, kind) : void();
+  if (kind < kArray) return apply(shapes, f, false, kind);
+  Shapes out;
+  for (Shape& shape : shapes) {
+    if (reader_.error()) return;
+    Shapes both{shape};
+    apply(both, f, true, kind);
+    if (reader_.error()) {
+      reader_.forgive();
+      both = {shape};
+    }
+    std::erase_if(both, [&](Shape& s) { return empty(s, 1); });
+    if (both.empty()) {
+      out.push_back(std::move(shape));
+      continue;
+    }
+    Shapes alone{std::move(shape)};
+    apply(alone, f, false, kind);
+    std::move(alone.begin(), alone.end(), std::back_inserter(out));
+    if (out.size() > kMaxShapes) return reader_.refuse(formulas_.at(f).where, "the schema has too many alternatives for one value");
+  }
+  shapes = std::move(out);
+  drop_implied(shapes);
+}
+
+bool Normalizer::parts_empty(const std::vector<FormulaId>& parts, int depth) {
+  if (parts.empty()) return false;
+  const bool out = surely_empty(formulas_.all(parts), depth);
+  if (!reader_.error()) return out;
+  reader_.forgive();
+  return false;
+}
+
+// Surely; false says nothing.
+bool Normalizer::empty(Shape& shape, int depth) {
+  if (const auto* number = std::get_if<NumberSet>(&shape)) return number->empty();
+  if (auto* p = std::get_if<Properties>(&shape)) {
+    if (p->min > p->max) return true;
+    uint64_t required = 0;
+    for (const Properties::Name& name : p->names) {
+      if (!name.required) continue;
+      ++required;
+      std::vector<FormulaId> parts = name.parts;
+      for (const Keys& keys : p->each)
+        if (covers(keys, name.text)) parts.push_back(keys.part);
+      if (parts_empty(parts, depth)) return true;
+    }
+    return required > p->max;
+  }
+  if (auto* items = std::get_if<Items>(&shape)) {
+    if (items->min > items->max) return true;
+    for (const auto& [i, part] : items->at) {
+      std::vector<FormulaId> parts;
+      for (const auto& [k, other] : items->at)
+        if (k == i) parts.push_back(other);
+      for (const auto& [from, other] : items->from)
+        if (from <= i) parts.push_back(other);
+      if (i < items->min && parts_empty(parts, depth)) return true;
+    }
+    if (items->min == 0) return false;
+    std::vector<FormulaId> first;
+    for (const auto& [from, other] : items->from)
+      if (from < items->min) first.push_back(other);
+    return parts_empty(first, depth);
+  }
+  return false;
+}
+
+const Normalizer::Properties::Name* Normalizer::Properties::find(const std::string& text) const {
+  for (const Name& n : names)
+    if (n.text == text) return &n;
+  return nullptr;
+}
+
+// Each condition of `weaker` is one of `stronger`.
+bool Normalizer::implied(const Shape& weaker, const Shape& stronger) {
+  auto within = [](const auto& few, const auto& many) {
+    return std::all_of(few.begin(), few.end(), [&](const auto& x) { return std::find(many.begin(), many.end(), x) != many.end(); });
+  };
+  if (const auto* a = std::get_if<Properties>(&weaker)) {
+    const auto& b = std::get<Properties>(stronger);
+    if (a->min > b.min || a->max < b.max || !within(a->each, b.each) || !within(a->some, b.some)) return false;
+    for (const Properties::Name& name : a->names) {
+      if (!name.required && name.parts.empty()) continue;
+      const Properties::Name* other = b.find(name.text);
+      if (!other || (name.required && !other->required) || !within(name.parts, other->parts)) return false;
+    }
+    return true;
+  }
+  if (const auto* a = std::get_if<Items>(&weaker)) {
+    const auto& b = std::get<Items>(stronger);
+    return a->min <= b.min && a->max >= b.max && (!a->unique || b.unique) && within(a->at, b.at) && within(a->from, b.from) &&
+           within(a->contains, b.contains);
+  }
+  return false;
+}
+
+void Normalizer::drop_implied(Shapes& shapes) {
+  if (shapes.size() < 2) return;
+  std::vector<bool> dropped(shapes.size());
+  for (size_t i = 0; i < shapes.size(); ++i)
+    for (size_t j = 0; j < shapes.size() && !dropped[i]; ++j)
+      if (i != j && !dropped[j] && implied(shapes[j], shapes[i])) dropped[i] = true;
+  Shapes out;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    if (!dropped[i]) out.push_back(std::move(shapes[i]));
   shapes = std::move(out);
 }
 
@@ -173,7 +287,7 @@ bool Normalizer::narrow_scalar(Shape& shape, const Formula& f, bool positive, Ki
     case Op::types: {
       const bool has = (f.n & kind) != 0;
       if (number && has && f.integer) {
-        if (positive) number->integer();
+        if (positive) number->integer(f.strict);
         else number->not_multiple_of(Decimal::of(int64_t(1)));
         return true;
       }

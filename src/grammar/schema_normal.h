@@ -25,6 +25,7 @@ struct ArrayRule {
     FormulaId part;
     uint64_t from, min, max;
     uint32_t where;
+    bool operator==(const Contains&) const = default;
   };
   std::vector<FormulaId> prefix{};
   FormulaId rest = FormulaTable::kAlways;
@@ -95,6 +96,7 @@ class Normalizer {
     RegexId matching = RegexPool::kAll;
     std::vector<std::string> except{};
     FormulaId part = 0;
+    bool operator==(const Keys&) const = default;
   };
   struct Properties {
     struct Name {
@@ -105,6 +107,7 @@ class Normalizer {
     std::vector<Name> names{};
     std::vector<Keys> each{}, some{};
     uint64_t min = 0, max = kNoLimit;
+    const Name* find(const std::string& text) const;
     Name& name(const std::string& text);
   };
   using Shape = std::variant<std::monostate, NumberSet, Strings, Items, Properties>;
@@ -114,6 +117,11 @@ class Normalizer {
   void apply(Shapes& shapes, FormulaId f, bool positive, Kind kind);
   void apply_each(Shapes& shapes, const std::vector<FormulaId>& parts, bool positive, Kind kind);
   void apply_some(Shapes& shapes, const std::vector<FormulaId>& parts, bool positive, Kind kind);
+  void apply_negated(Shapes& shapes, FormulaId f, Kind kind);
+  bool empty(Shape& shape, int depth);
+  bool parts_empty(const std::vector<FormulaId>& parts, int depth);
+  static bool implied(const Shape& weaker, const Shape& stronger);
+  static void drop_implied(Shapes& shapes);
   bool narrow(Shape& shape, const Formula& f, bool positive, Kind kind);
   bool narrow_scalar(Shape& shape, const Formula& f, bool positive, Kind kind);
   bool narrow_items(Items& items, const Formula& f, bool positive);

@@ -248,8 +248,9 @@ FormulaId SchemaReader::read_object(const JsonObject& o) {
     if (!text.empty() && text[0] != '#') base_ = resolve_uri(base_, text.substr(0, text.find('#')));
   }
   if (const auto* dialect = o.if_contains("$schema"); dialect && !pointer_.empty() && dialect->is_string()) {
+    // Within a document it may only stand where a resource of its own begins; elsewhere it says nothing.
     const auto draft = named_draft(view(dialect->get_string()));
-    if (!draft || *draft != draft_) refuse(here("$schema"), "a part of the schema in another dialect can't be enforced");
+    if (id && since(Draft::draft2019) && (!draft || *draft != draft_)) refuse(here("$schema"), "a part of the schema in another dialect can't be enforced");
   }
   read_references(o, parts);
   read_scalars(o, parts);

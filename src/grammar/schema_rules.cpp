@@ -25,7 +25,7 @@ std::string canonical(std::string_view text) {
 constexpr std::string_view kNumberPattern =
     "-?(?:0|[1-9][0-9]{0,31})(?:\\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?|"
     "-?[1-9](?:\\.[0-9]{1,24})?[eE][+-]?(?:[12][0-9][0-9]|30[0-7])";
-constexpr std::string_view kIntegerPattern = "-?(?:0|[1-9][0-9]{0,31})(?:\\.0{1,24})?";
+constexpr std::string_view kIntegerPattern = "-?(?:0|[1-9][0-9]{0,31})(?:\\.0{1,24})?", kStrictPattern = "-?(?:0|[1-9][0-9]{0,31})";
 
 }  // namespace
 
@@ -252,7 +252,7 @@ void SchemaRules::add_scalars(RuleNode& node, FormulaId f, NodeId after, const s
         const std::string text = value.text();
         if (used("n" + text)) continue;
         texts.push_back(text);
-        if (value.is_integer()) texts.push_back(text + ".0");
+        if (value.is_integer() && !set.is_strict()) texts.push_back(text + ".0");
       }
     }
     return lexicon_.literals(std::move(texts));
@@ -268,7 +268,7 @@ void SchemaRules::add_scalars(RuleNode& node, FormulaId f, NodeId after, const s
     if (set.finite()) continue;
     for (const std::string& value : unlike)
       if (value[0] == 'n' && value != "null") set.exclude(*Decimal::parse(std::string_view(value).substr(1)));
-    node.read(set.plain() ? pattern(set.is_integer() ? kIntegerPattern : kNumberPattern) : lexicon_.number(set), after);
+    node.read(set.plain() ? pattern(set.is_strict() ? kStrictPattern : set.is_integer() ? kIntegerPattern : kNumberPattern) : lexicon_.number(set), after);
   }
   if (n.language == RegexPool::kNothing) return;
   RegexId language = n.language;
