@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <regex>
 
 #include "commands.h"
 #include "fingerprint.h"
@@ -51,12 +52,19 @@ void run_until_signal(serve::HttpServer& server, const engine::Engine& engine, c
   }
 }
 
+// The file's name without .gguf and without what it says of its number types: "Qwen2-0.5B-Instruct" of
+// "Qwen2-0.5B-Instruct-Q4_K_M.gguf".
+std::string name_of(const std::string& path) {
+  static const std::regex kTypes("[.-]((UD-)?I?Q[0-9]\\w*|B?F16|F32)$", std::regex::icase);
+  return std::regex_replace(std::filesystem::path(path).stem().string(), kTypes, "");
+}
+
 serve::ServeContext make_context(const ServeFlags& flags, Session& session, std::string fingerprint) {
   serve::ServeContext context;
   context.engine = serve::door_to(*session.engine);
   context.tokenizer = &session.loaded->tokenizer;
   context.chat_template = session.loaded->chat_template ? &*session.loaded->chat_template : nullptr;
-  context.model.name = flags.name.empty() ? std::filesystem::path(flags.model.model).stem().string() : flags.name;
+  context.model.name = flags.name.empty() ? name_of(flags.model.model) : flags.name;
   context.model.vocab_size = session.loaded->description.hparams.vocab_size;
   context.model.max_context = session.engine->max_context();
   context.fingerprint = std::move(fingerprint);
@@ -99,7 +107,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_model_flags(*command, flags->model);
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")->capture_default_str();
   command->add_option("--port", flags->port, "Port to listen on; 0: a free one")->capture_default_str();
-  command->add_option("--name", flags->name, "What clients call the model; by default the file's name without .gguf");
+  command->add_option("--name", flags->name,
+                      "What clients call the model; by default the file's name without .gguf and number type");
   command->add_option("--token-budget", flags->token_budget, "Tokens computed in one step")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

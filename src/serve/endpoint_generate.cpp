@@ -1,5 +1,5 @@
 // The two generating endpoints: prompts become tokens here, then the engine has them.
-#include <chrono>
+#include <optional>
 
 #include "serve/answer.h"
 #include "serve/chat_prompt.h"
@@ -25,6 +25,16 @@ void add_choices(const GenerationCall& call, std::vector<engine::TokenId> prompt
   }
 }
 
+// Refuses what can't fit before it is copied for every choice.
+std::optional<ApiError> check_length(const ServeContext& context, size_t prompt_size, const char* field) {
+  const auto room = static_cast<size_t>(context.model.max_context);
+  if (prompt_size < room) return {};
+  return ApiError{.message = "The prompt has " + std::to_string(prompt_size) + " tokens, but the context holds " +
+                             std::to_string(room) + ", the answer included; shorten the prompt.",
+                  .param = field,
+                  .code = "context_length_exceeded"};
+}
+
 AnswerOptions options_of(const GenerationCall& call, size_t n_choices) {
   return {.n_choices = static_cast<int>(n_choices),
           .include_usage = call.include_usage,
@@ -41,7 +51,8 @@ void chat_completions(const ServeContext& context, const JsonObject& body, const
   auto prompt = chat_prompt(context, call.input);
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
   auto& tokens = std::get<std::vector<engine::TokenId>>(prompt);
-  const int room = std::max(1, context.model.max_context - static_cast<int>(tokens.size()));
+  if (const auto error = check_length(context, tokens.size(), "messages")) return reply->send(error_response(*error));
+  const int room = context.model.max_context - static_cast<int>(tokens.size());
   Generation::Parts parts{
       .choices_per_prompt = call.generation.n, .stream = call.generation.stream, .prompt_field = "messages"};
   add_choices(call.generation, std::move(tokens), call.generation.max_tokens.value_or(room), parts.requests);
@@ -64,6 +75,7 @@ void completions(const ServeContext& context, const JsonObject& body, const std:
     const auto* text = std::get_if<std::string>(&prompt);
     auto tokens =
         text ? context.tokenizer->encode(*text, true, true) : std::get<std::vector<engine::TokenId>>(std::move(prompt));
+    if (const auto error = check_length(context, tokens.size(), "prompt")) return reply->send(error_response(*error));
     if (call.echo) {
       const Echo echo{.text = text ? *text : text::detokenize(*context.tokenizer, tokens, true),
                       .first_hidden = text && context.tokenizer->adds_bos(),

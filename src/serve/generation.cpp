@@ -17,16 +17,12 @@ void Generation::submit() {
   reply_->on_cancel([self = shared_from_this()] { self->cancel(); });
   for (size_t choice = 0; choice < parts_.requests.size(); choice++) {
     engine::Request& request = parts_.requests[choice];
-    const size_t prompt_size = request.prompt.size();
     request.on_delta = [self = shared_from_this(), choice](engine::Delta&& delta) {
       auto moved = std::make_shared<engine::Delta>(std::move(delta));
       self->reply_->post([self, choice, moved] { self->take(choice, std::move(*moved)); });
     };
     const auto id = context_.engine.submit(std::move(request));
-    if (!id) {
-      request.prompt.resize(prompt_size);
-      return fail(refusal(id.error(), request));
-    }
+    if (!id) return fail(refusal(id.error()));
     ids_.push_back(*id);
   }
   parts_.requests.clear();
@@ -89,13 +85,11 @@ void Generation::cancel() {
   for (const engine::RequestId id : ids_) context_.engine.cancel(id);
 }
 
-ApiError Generation::refusal(const Error& error, const engine::Request& request) const {
+ApiError Generation::refusal(const Error& error) const {
   if (error.subject == "queue") return {.status = 429, .message = error.message, .code = "rate_limit_exceeded"};
-  if (error.subject != "prompt") return {.message = error.message, .param = error.subject, .code = "invalid_value"};
-  const bool too_long = static_cast<int>(request.prompt.size()) >= context_.model.max_context;
   return {.message = error.message,
-          .param = parts_.prompt_field,
-          .code = too_long ? "context_length_exceeded" : "invalid_value"};
+          .param = error.subject == "prompt" ? parts_.prompt_field : error.subject,
+          .code = "invalid_value"};
 }
 
 }  // namespace unisono::serve

@@ -33,7 +33,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void complete();
   void fail(const ApiError& error);
   void cancel();
-  ApiError refusal(const Error& error, const engine::Request& request) const;
+  ApiError refusal(const Error& error) const;
 
   const ServeContext& context_;
   std::shared_ptr<Reply> reply_;

