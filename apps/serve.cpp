@@ -1,14 +1,19 @@
 // unisono serve: one model behind HTTP until a signal ends it.
+#include <cctype>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <regex>
 
+#include "base/json.h"
 #include "commands.h"
 #include "fingerprint.h"
 #include "serve/api.h"
+#include "serve/api_keys.h"
 #include "serve/http_server.h"
 #include "session.h"
 
@@ -26,7 +31,31 @@ struct ServeFlags {
   int token_budget = 512;
   int max_running = 64;
   int max_waiting = 1024;
+  std::string key_file{};
+  bool access_log = false;
 };
+
+// The keys of the file, one a line, and of the environment; none: everybody may use the server.
+Result<std::vector<std::string>> read_keys(const std::string& path) {
+  std::vector<std::string> keys;
+  if (const char* key = std::getenv("UNISONO_API_KEY"); key && *key) keys.emplace_back(key);
+  if (path.empty()) return keys;
+  std::ifstream file(path);
+  if (!file) return Error{"The file of API keys '" + path + "' can't be read.", "--api-key-file"};
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    if (!line.empty() && line[0] != '#') keys.push_back(line);
+  }
+  if (keys.empty()) return Error{"The file of API keys '" + path + "' has none; write one a line.", "--api-key-file"};
+  return keys;
+}
+
+void log_access(const serve::AccessRecord& record) {
+  const JsonObject line{{"time", std::time(nullptr)},  {"remote", record.remote},    {"method", record.method},
+                        {"path", record.path},         {"status", record.status},    {"bytes", record.bytes},
+                        {"ms", record.seconds * 1000}, {"complete", record.complete}};
+  std::cerr << to_text(line) + "\n";
+}
 
 // SIGINT and SIGTERM wait for wait_for_signal(), in this thread and all it will start.
 sigset_t hold_signals() {
@@ -75,6 +104,8 @@ serve::ServeContext make_context(const ServeFlags& flags, Session& session, std:
 
 int run(const ServeFlags& flags) {
   const sigset_t signals = hold_signals();
+  auto keys = read_keys(flags.key_file);
+  if (!keys) return complain(keys.error());
   auto session = open_session(flags.model, false);
   if (!session) return complain(session.error());
   engine::EngineOptions& options = (*session)->engine_options;
@@ -88,7 +119,10 @@ int run(const ServeFlags& flags) {
       std::make_unique<engine::Engine>((*session)->loaded->model, loaded.tokenizer, (*session)->team, options);
 
   const serve::ServeContext context = make_context(flags, **session, *std::move(print));
-  auto server = serve::HttpServer::start(flags.host, flags.port, serve::make_api(context));
+  serve::HttpOptions http;
+  if (!keys->empty()) http.guard = serve::key_guard(*keys);
+  if (flags.access_log) http.on_answered = log_access;
+  auto server = serve::HttpServer::start(flags.host, flags.port, serve::make_api(context), std::move(http));
   if (!server) return complain(server.error());
   const auto state = (*session)->engine->state();
   std::cout << "Model " << context.model.name << ": context " << context.model.max_context << " tokens, room for "
@@ -118,6 +152,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--max-waiting", flags->max_waiting, "Requests that may wait; more are told to come back (429)")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY");
+  command->add_flag("--access-log", flags->access_log, "Write a line of JSON to standard error for every request");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 

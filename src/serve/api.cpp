@@ -35,6 +35,7 @@ Router make_api(const ServeContext& context) {
   post("/v1/completions", completions);
   post("/tokenize", tokenize);
   post("/detokenize", detokenize);
+  post("/apply-template", apply_template);
 
   const auto get = [&](const char* path, auto answer) { router.add("GET", path, Where::io, answer); };
   get("/v1/models", [&context](const HttpRequest&, const auto& reply) { reply->send({.body = models_body(context)}); });

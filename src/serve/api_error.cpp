@@ -7,6 +7,7 @@ namespace unisono::serve {
 namespace {
 
 const char* type_of(int status) {
+  if (status == 401) return "authentication_error";
   if (status == 429) return "rate_limit_error";
   return status < 500 ? "invalid_request_error" : "server_error";
 }
@@ -26,6 +27,7 @@ std::string error_body(const ApiError& error) {
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response{.status = error.status, .body = error_body(error)};
   if (error.status == 429 || error.status == 503) response.headers.emplace_back("Retry-After", "1");
+  if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
 

@@ -17,16 +17,22 @@ void rename_developers(text::ChatInput& input, std::string_view source) {
 
 }  // namespace
 
-Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, text::ChatInput& input) {
+Parsed<text::MarkedText> chat_text(const ServeContext& context, text::ChatInput& input) {
   if (!context.chat_template) {
     return ApiError{.message = "The model '" + context.model.name + "' has no chat template; use /v1/completions.",
                     .param = "messages",
                     .code = "no_chat_template"};
   }
   rename_developers(input, context.chat_template->source());
-  const auto rendered = context.chat_template->render(input, std::time(nullptr));
+  auto rendered = context.chat_template->render(input, std::time(nullptr));
   if (!rendered) return ApiError{.message = rendered.error().message, .param = "messages", .code = "invalid_value"};
-  return context.tokenizer->encode(*rendered);
+  return *std::move(rendered);
+}
+
+Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, text::ChatInput& input) {
+  const auto text = chat_text(context, input);
+  if (const auto* error = std::get_if<ApiError>(&text)) return *error;
+  return context.tokenizer->encode(std::get<text::MarkedText>(text));
 }
 
 }  // namespace unisono::serve

@@ -8,7 +8,9 @@
 
 namespace unisono::serve {
 
-// Refused: models without a template, and what the template itself refuses, in its words.
+// The text of the prompt. Refused: models without a template, and what the template itself refuses, in its words.
+Parsed<text::MarkedText> chat_text(const ServeContext& context, text::ChatInput& input);
+// Its tokens.
 Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, text::ChatInput& input);
 
 }  // namespace unisono::serve

@@ -1,4 +1,4 @@
-// /tokenize and /detokenize, in vLLM's shapes.
+// /tokenize and /detokenize, in vLLM's shapes, and /apply-template, in llama.cpp's.
 #include "serve/chat_prompt.h"
 #include "serve/endpoints.h"
 #include "serve/logprobs.h"
@@ -40,6 +40,16 @@ void tokenize(const ServeContext& context, const JsonObject& body, const std::sh
   const auto prompt = chat_prompt(context, input);
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
   reply->send(tokens_response(context, std::get<std::vector<engine::TokenId>>(prompt), with_texts));
+}
+
+void apply_template(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  Fields fields(body);
+  check_model(fields, context.model);
+  text::ChatInput input = read_chat_input(fields);
+  if (const auto error = fields.finish()) return reply->send(error_response(*error));
+  const auto text = chat_text(context, input);
+  if (const auto* error = std::get_if<ApiError>(&text)) return reply->send(error_response(*error));
+  reply->send({.body = to_text(JsonObject{{"prompt", std::get<text::MarkedText>(text).text}})});
 }
 
 void detokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {

@@ -17,6 +17,7 @@ using JsonEndpoint = void (*)(const ServeContext&, const JsonObject& body, const
 void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 void completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 void tokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void apply_template(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 void detokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 
 std::string models_body(const ServeContext& context);

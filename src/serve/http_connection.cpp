@@ -18,6 +18,7 @@ constexpr size_t kReadBytes = 16 * 1024;
 constexpr size_t kPipelinedBytes = 64 * 1024;  // read ahead while a request is answered
 constexpr size_t kSmallBody = 32 * 1024;       // larger ones have their own worker
 constexpr std::chrono::milliseconds kLinger{2'000};
+constexpr int kClientLeft = 499;  // as other servers log it
 
 ApiError parse_error(const error_code& failure, const HttpLimits& limits) {
   if (failure == http::error::body_limit) {
@@ -63,6 +64,8 @@ void Connection::start() {
   error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // to notice clients that vanished
+  const auto from = socket_.remote_endpoint(ignored);
+  if (!ignored) remote_ = from.address().to_string();
   next_request();
 }
 
@@ -71,6 +74,8 @@ void Connection::start() {
 void Connection::next_request() {
   state_ = State::reading;
   header_accepted_ = false;
+  record_ = {.remote = remote_};
+  begun_ = std::chrono::steady_clock::now();
   parser_.emplace();
   parser_->eager(true);
   parser_->header_limit(static_cast<uint32_t>(core_->limits.header_bytes));
@@ -103,6 +108,13 @@ bool Connection::accept_header() {
   }
   if (!header.target().starts_with('/')) {
     refuse({.status = 400, .message = "The request's target must be a path beginning with '/'.", .code = "bad_http"});
+    return false;
+  }
+  const HttpRequest head = request_head();
+  record_.method = head.method;
+  record_.path = head.path;
+  if (const auto error = core_->guard ? core_->guard(head) : std::nullopt) {
+    refuse(*error);
     return false;
   }
   const auto announced = parser_->content_length();
@@ -140,7 +152,10 @@ void Connection::on_read(error_code failure) {
   if (failure) return cut();
   switch (state_) {
     case State::reading:
-      if (!parser_->got_some()) arm(core_->limits.header);
+      if (!parser_->got_some()) {
+        arm(core_->limits.header);
+        begun_ = std::chrono::steady_clock::now();
+      }
       return parse();
     case State::answering: return read();
     case State::lingering: in_.consume(in_.size()); return read();
@@ -148,8 +163,8 @@ void Connection::on_read(error_code failure) {
   }
 }
 
-HttpRequest Connection::take_request() {
-  auto message = parser_->release();
+HttpRequest Connection::request_head() const {
+  const auto& message = parser_->get();
   HttpRequest request;
   request.method = std::string(message.method_string());
   const std::string_view target(message.target().data(), message.target().size());
@@ -157,7 +172,6 @@ HttpRequest Connection::take_request() {
   request.path = percent_decode(target.substr(0, query));
   if (query != target.npos) request.query = target.substr(query + 1);
   for (const auto& field : message) request.headers.emplace_back(field.name_string(), field.value());
-  request.body = std::move(message.body());
   return request;
 }
 
@@ -169,7 +183,8 @@ void Connection::dispatch() {
   keep_alive_ = parser_->keep_alive() && !core_->draining;
   complete_ = false;
   exchange_ = std::make_shared<Exchange>(core_, shared_from_this());
-  HttpRequest request = take_request();
+  HttpRequest request = request_head();
+  request.body = std::move(parser_->get().body());
   Router::Match match = core_->router.find(request.method, request.path);
   if (match.route) {
     request.tail = std::move(match.tail);
@@ -230,6 +245,7 @@ void Connection::cut() {
   const auto self = shared_from_this();
   const auto exchange = std::move(exchange_);
   exchange_.reset();
+  if (exchange) record(false);
   close();
   if (exchange) exchange->cancel();
 }
@@ -252,6 +268,14 @@ void Connection::close() {
   release_body();
   core_->connections.erase(shared_from_this());
   if (core_->draining && core_->connections.empty() && core_->on_last_closed) core_->on_last_closed();
+}
+
+void Connection::record(bool complete) {
+  if (!core_->on_answered) return;
+  record_.complete = complete;
+  if (record_.status == 0) record_.status = kClientLeft;
+  record_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  core_->on_answered(record_);
 }
 
 void Connection::release_body() {

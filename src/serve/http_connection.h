@@ -32,6 +32,8 @@ struct HttpCore {
   boost::asio::thread_pool large_bodies{1};
   Router router{};
   HttpLimits limits{};
+  Guard guard{};
+  std::function<void(const AccessRecord&)> on_answered{};
   std::atomic<bool> stopped{false};  // the I/O thread has ended or is about to
 
   // Of the I/O thread only.
@@ -92,7 +94,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool accept_header();
   void dispatch();
   void run_handler(const Route& route, HttpRequest request);
-  HttpRequest take_request();
+  HttpRequest request_head() const;
 
   void refuse(const ApiError& error);
   void respond(const HttpResponse& response);
@@ -110,6 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
   void close();
   void release_body();
+  void record(bool complete);
 
   boost::asio::ip::tcp::socket socket_;
   std::shared_ptr<HttpCore> core_;
@@ -121,6 +124,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool read_pending_ = false;
   bool header_accepted_ = false;
   size_t reserved_ = 0;  // of HttpCore::bodies_bytes
+  std::chrono::steady_clock::time_point begun_{};
+  AccessRecord record_{};
+  std::string remote_{};
 
   std::shared_ptr<Exchange> exchange_{};
   bool head_only_ = false;  // HEAD: no body

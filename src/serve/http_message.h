@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,17 @@ struct HttpResponse {
   std::string content_type = "application/json";
   Headers headers{};  // further ones
   std::string body{};
+};
+
+// What became of a request, for a log.
+struct AccessRecord {
+  std::string remote{};  // the client's address
+  std::string method{};  // empty when the request couldn't be read so far
+  std::string path{};
+  int status = 0;        // 499: the client left before anything was said
+  uint64_t bytes = 0;    // written, header included
+  double seconds = 0;    // from the request's first byte to the answer's last
+  bool complete = true;  // false: cut off
 };
 
 struct HttpLimits {

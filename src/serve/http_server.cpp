@@ -129,10 +129,12 @@ void HttpServer::Impl::cut_all() {
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& host, uint16_t port, Router router,
-                                                      const HttpLimits& limits) {
+                                                      HttpOptions options) {
   auto impl = std::make_unique<Impl>();
   impl->core->router = std::move(router);
-  impl->core->limits = limits;
+  impl->core->limits = options.limits;
+  impl->core->guard = std::move(options.guard);
+  impl->core->on_answered = std::move(options.on_answered);
   if (auto bound = impl->bind(host, port); !bound) return bound.error();
   impl->accept();
   Impl* running = impl.get();

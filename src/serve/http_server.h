@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,12 +14,18 @@
 
 namespace unisono::serve {
 
+struct HttpOptions {
+  HttpLimits limits{};
+  Guard guard{};                                           // none: everybody is welcome
+  std::function<void(const AccessRecord&)> on_answered{};  // on the I/O thread, for every request; must be quick
+};
+
 class HttpServer {
  public:
   // Binds, and serves until stopped. host: an address or a name; port 0: a free one. Fails with a sentence when the
   // address can't be had.
   static Result<std::unique_ptr<HttpServer>> start(const std::string& host, uint16_t port, Router router,
-                                                   const HttpLimits& limits = {});
+                                                   HttpOptions options = {});
   ~HttpServer();  // cuts what still runs and waits for the threads
 
   uint16_t port() const;

@@ -43,6 +43,7 @@ void Connection::refuse(const ApiError& error) {
 }
 
 void Connection::add_head(const HttpResponse& response, bool stream) {
+  record_.status = response.status;
   const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
   out_ += "HTTP/1.1 " + std::to_string(response.status) + " ";
   out_.append(reason.data(), reason.size());
@@ -114,6 +115,7 @@ void Connection::write_some() {
                              if (self->state_ == State::closed) return;
                              if (failure) return self->cut();
                              self->sent_ += n;
+                             self->record_.bytes += n;
                              if (self->sent_ < self->flight_.size()) return self->write_some();
                              if (self->state_ == State::answering) self->timer_.cancel();
                              self->flush();
@@ -123,6 +125,7 @@ void Connection::write_some() {
 void Connection::answered() {
   complete_ = false;
   exchange_.reset();
+  record(true);
   release_body();
   if (keep_alive_ && !core_->draining) {
     next_request();

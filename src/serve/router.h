@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "serve/api_error.h"
 #include "serve/http_message.h"
 #include "serve/reply.h"
 
@@ -17,6 +19,9 @@ using Handler = std::function<void(const HttpRequest&, const std::shared_ptr<Rep
 
 // Where a handler runs: on the I/O thread, where it must be done within microseconds, or on a worker.
 enum class Where : uint8_t { io, worker };
+
+// Decides by a request without its body whether it may go on; the error is its answer.
+using Guard = std::function<std::optional<ApiError>(const HttpRequest&)>;
 
 struct Route {
   std::string method{};

@@ -63,6 +63,19 @@ def test_models(client):
     assert client.models.retrieve(MODEL).owned_by == "unisono"
 
 
+def test_keys(start_server, tmp_path):
+    (tmp_path / "keys").write_text("first\n# a comment\nsecond\n")
+    guarded = start_server("--api-key-file", str(tmp_path / "keys"))
+    try:
+        for key in ("first", "second"):
+            assert openai.OpenAI(base_url=guarded.url + "/v1", api_key=key).models.list().data
+        with pytest.raises(openai.AuthenticationError):
+            openai.OpenAI(base_url=guarded.url + "/v1", api_key="third", max_retries=0).models.list()
+        assert guarded.get("/health")["status"] == "ok"
+    finally:
+        assert guarded.stop() == 0
+
+
 def test_a_full_queue_is_429(start_server):
     small = start_server("--max-running", "1", "--max-waiting", "1")
     try:

@@ -332,6 +332,13 @@ TEST_F(ApiTest, TokenizesAndBack) {
   EXPECT_EQ(ask(post("/tokenize", R"({"prompt":"a","stop":"b"})")).body.at("error").at("code"), "unknown_parameter");
 }
 
+TEST_F(ApiTest, ShowsThePromptOfMessages) {
+  Answer answer = ask(post("/apply-template", R"({"messages":[{"role":"user","content":"<|end|>"}]})"));
+  EXPECT_EQ(answer.text, R"({"prompt":"user:<|end|>;assistant:"})");
+  answer = ask(post("/apply-template", R"({"messages":[]})"));
+  EXPECT_EQ(answer.body.at("error").at("param"), "messages");
+}
+
 TEST_F(ApiTest, SaysWhatItIs) {
   EXPECT_EQ(
       ask(get("/v1/models")).text,

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "serve/api_keys.h"
 #include "serve/http_server.h"
 #include "serve/raw_client.h"
 
@@ -22,7 +23,7 @@ using namespace std::chrono_literals;
 // A server with an echo, a stream that the test feeds, a handler that throws, and one that answers when told.
 class HttpTest : public testing::Test {
  protected:
-  void serve(HttpLimits limits = {}) {
+  void serve(HttpLimits limits = {}, Guard guard = {}) {
     Router router;
     router.add("GET", "/ping", Where::io, [](const HttpRequest&, const auto& reply) { reply->send({.body = "pong"}); });
     router.add("POST", "/echo", Where::worker,
@@ -35,7 +36,12 @@ class HttpTest : public testing::Test {
       reply->begin_stream({.content_type = "text/event-stream", .body = "first;"});
       hold(reply);
     });
-    auto started = HttpServer::start("127.0.0.1", 0, std::move(router), limits);
+    auto started =
+        HttpServer::start("127.0.0.1", 0, std::move(router),
+                          {.limits = limits, .guard = std::move(guard), .on_answered = [this](const AccessRecord& record) {
+                             const std::lock_guard lock(mutex_);
+                             records_.push_back(record);
+                           }});
     ASSERT_TRUE(started.ok()) << started.error().message;
     server_ = std::move(*started);
   }
@@ -68,6 +74,7 @@ class HttpTest : public testing::Test {
   std::condition_variable changed_{};
   std::vector<std::shared_ptr<Reply>> held_{};
   std::atomic<int> cancels_{0};
+  std::vector<AccessRecord> records_{};
   std::unique_ptr<HttpServer> server_{};
 };
 
@@ -364,6 +371,52 @@ TEST_F(HttpTest, CutsWhatOutlivesTheGrace) {
   EXPECT_TRUE(server_->stopped());
   held()->write("late");  // no effect, no crash
   held()->post([] { FAIL(); });
+}
+
+TEST_F(HttpTest, AsksTheGuardBeforeItReadsTheBody) {
+  serve({}, key_guard({"secret", "other key"}));
+  EXPECT_THAT(ask(get("/health")), StartsWith("HTTP/1.1 404 "));  // needs no key, though it isn't there
+  const std::string refused = ask(post("/echo", "body"));
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(refused, HasSubstr("WWW-Authenticate: Bearer\r\n"));
+  EXPECT_THAT(refused, HasSubstr("invalid_api_key"));
+  RawClient unread(port());
+  unread.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+  EXPECT_THAT(unread.response(), StartsWith("HTTP/1.1 401 "));
+  for (const char* wrong : {"Bearer ", "Bearer secre", "Bearer secrets", "Bearer secretsecret", "Bearer Secret", "secret",
+                            "Basic secret", "Bearer  secret"}) {
+    EXPECT_THAT(ask(post("/echo", "body", "Authorization: " + std::string(wrong) + "\r\n")), StartsWith("HTTP/1.1 401 "))
+        << wrong;
+  }
+  EXPECT_THAT(ask(get("/nothing")), StartsWith("HTTP/1.1 401 "));
+  for (const char* right :
+       {"Authorization: Bearer secret\r\n", "authorization: bearer other key\r\n", "X-Api-Key: secret\r\n"}) {
+    EXPECT_THAT(ask(post("/echo", "body", right)), EndsWith("body")) << right;
+  }
+}
+
+TEST_F(HttpTest, RecordsWhatBecameOfEachRequest) {
+  serve();
+  ask(get("/ping"));
+  ask(get("/nothing"));
+  {
+    RawClient client(port());
+    client.send(post("/hold", "{}"));
+    ASSERT_TRUE(held());
+  }
+  EXPECT_TRUE(cancelled(1));
+  const std::lock_guard lock(mutex_);
+  ASSERT_EQ(records_.size(), 3u);
+  EXPECT_EQ(records_[0].method, "GET");
+  EXPECT_EQ(records_[0].path, "/ping");
+  EXPECT_EQ(records_[0].status, 200);
+  EXPECT_EQ(records_[0].remote, "127.0.0.1");
+  EXPECT_GT(records_[0].bytes, 50u);
+  EXPECT_TRUE(records_[0].complete);
+  EXPECT_EQ(records_[1].status, 404);
+  EXPECT_EQ(records_[2].path, "/hold");
+  EXPECT_EQ(records_[2].status, 499);
+  EXPECT_FALSE(records_[2].complete);
 }
 
 TEST(HttpServer, SaysWhyItCannotListen) {
