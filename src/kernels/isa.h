@@ -10,6 +10,7 @@ void matmul_int8(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, 
 void matmul_f32(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end);
 
 void quantise(const float* x, int64_t values, QuantBlock* out);
+void rounding(const float* x, int64_t values, const QuantBlock* rounded, float* y);
 void rms_norm(const float* x, const float* weight, float eps, float* y, int n);
 void add_rows(float* x, const float* y, int n);
 void scale_row(float* x, float factor, int n);

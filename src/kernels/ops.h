@@ -49,6 +49,8 @@ struct Ops {
 
   // x[values] -> out[values / 32]; values a multiple of 32. scale = max |x| / 127, q = round to nearest even.
   void (*quantise)(const float* x, int64_t values, QuantBlock* out);
+  // What quantise() rounded off: y = x - scale * q. Quantised again, it doubles the digits.
+  void (*rounding)(const float* x, int64_t values, const QuantBlock* rounded, float* y);
 
   // y[row * ldy + n] = sum over k of x[row][k] * w[n][k] for the lanes of panels [begin, end), written whole: y must have
   // room for 16 * end columns. x: [rows][ceil(k / 32)] blocks, zero beyond k. Quantised types only.

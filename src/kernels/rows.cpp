@@ -33,6 +33,14 @@ void quantise(const float* x, int64_t values, QuantBlock* out) {
   }
 }
 
+void rounding(const float* x, int64_t values, const QuantBlock* rounded, float* y) {
+  for (int64_t b = 0; b < values / kBlock; b++) {
+    const Vec minus_scale = set(-rounded[b].scale);
+    for (int64_t i = 0; i < kBlock; i += 16)
+      store(y + b * kBlock + i, fma(to_floats(widen(rounded[b].q + i)), minus_scale, load(x + b * kBlock + i)));
+  }
+}
+
 void rms_norm(const float* x, const float* weight, float eps, float* y, int n) {
   Vec squares = zero();
   each16(n, [&](int i, int some) {

@@ -26,6 +26,7 @@ constinit const Ops UNISONO_TABLE(KERNEL_ISA) = {
     .name = UNISONO_NAME(KERNEL_ISA),
     .runs_here = runs_here,
     .quantise = KERNEL_ISA::quantise,
+    .rounding = KERNEL_ISA::rounding,
     .matmul_int8 = KERNEL_ISA::matmul_int8,
     .matmul_f32 = KERNEL_ISA::matmul_f32,
     .rms_norm = KERNEL_ISA::rms_norm,

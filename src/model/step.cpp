@@ -76,14 +76,11 @@ class Step::Part {
   }
   // Activations of my rows as `linear` wants them; values at `row_of(row)`.
   template <class RowOf>
-  void prepare(const Linear& linear, QuantBlock* int8, RowOf row_of) {
+  void prepare(const Linear& linear, RowOf row_of) {
     if (!linear.needs_int8()) return;
+    QuantBlock* int8 = int8_rows(linear);
     const int64_t blocks = linear.k() / kernels::kBlock;
     for (int64_t r = rows_.begin; r < rows_.end; r++) s_.ops_.quantise(row_of(static_cast<int>(r)), linear.k(), int8 + r * blocks);
-  }
-  template <class RowOf>
-  void prepare(const Linear& linear, RowOf row_of) {
-    prepare(linear, int8_rows(linear), row_of);
   }
   void multiply(const Linear& linear, const float* in, int64_t in_stride, float* out, int64_t out_stride) {
     const ActivationRows a{int8_rows(linear), in, in_stride};
@@ -262,22 +259,32 @@ class Step::Part {
       }
   }
 
+  // Logits of the wanted rows. The head's input is quantised twice, the second time what the first rounded off, and both
+  // products are added: its rounding goes straight into every logit, and would be a quarter of the whole pass's KL
+  // divergence from exact arithmetic. While memory bounds a step this costs no time.
   void outputs() {
     const Linear& head = s_.w_.head;
     const int n = static_cast<int>(batch_.logits_rows.size());
+    const int64_t blocks = head.k() / kernels::kBlock;
+    QuantBlock* int8 = s_.int8_.as<QuantBlock>().data();
     rows_ = worker_.share(n);
-    auto normed = [&](int64_t r) { return s_.y_.as<float>().data() + r * s_.d_columns_; };
     for (int64_t r = rows_.begin; r < rows_.end; r++) {
       const int from = s_.deal_.buffer_row[static_cast<size_t>(batch_.logits_rows[static_cast<size_t>(r)])];
-      s_.ops_.rms_norm(x(from), s_.w_.output_norm.data(), s_.h_.norm_eps, normed(r), s_.h_.d_model);
+      float* normed = y(static_cast<int>(r));
+      s_.ops_.rms_norm(x(from), s_.w_.output_norm.data(), s_.h_.norm_eps, normed, s_.h_.d_model);
+      if (!head.needs_int8()) continue;
+      s_.ops_.quantise(normed, head.k(), int8 + r * blocks);
+      s_.ops_.rounding(normed, head.k(), int8 + r * blocks, normed);
+      s_.ops_.quantise(normed, head.k(), int8 + (n + r) * blocks);
     }
-    QuantBlock* int8 = s_.int8_.as<QuantBlock>().data();
-    prepare(head, int8, [&](int r) { return normed(r); });
     worker_.barrier();
-    const ActivationRows a{int8, normed(0), s_.d_columns_};
     const auto panels = worker_.share(head.panels(), 2);
-    head.multiply(s_.ops_, a, 0, n, s_.logits_.as<float>().data(), head.columns(), static_cast<int>(panels.begin),
-                  static_cast<int>(panels.end));
+    const int begin = static_cast<int>(panels.begin), end = static_cast<int>(panels.end);
+    float* logits = s_.logits_.as<float>().data();
+    head.multiply(s_.ops_, {int8, y(0), s_.d_columns_}, 0, head.needs_int8() ? 2 * n : n, logits, head.columns(), begin, end);
+    if (!head.needs_int8()) return;
+    for (int64_t r = 0; r < n; r++)
+      s_.ops_.add(logits + r * head.columns() + begin * kLanes, logits + (n + r) * head.columns() + begin * kLanes, (end - begin) * kLanes);
   }
 
   Step& s_;
@@ -299,8 +306,8 @@ void Step::reserve(int rows, int outputs) {
   auto floats = [](Buffer& buffer, int64_t n) {
     if (static_cast<int64_t>(buffer.size()) < n * 4) buffer = Buffer(static_cast<size_t>(n) * 4);
   };
-  if (rows > capacity_ || outputs > output_capacity_) {
-    capacity_ = std::max({rows, outputs, capacity_, 64});
+  if (rows > capacity_ || 2 * outputs > capacity_) {  // outputs take two rows of int8
+    capacity_ = std::max({rows, 2 * outputs, capacity_, 64});
     floats(x_, int64_t{capacity_} * d_columns_);
     floats(y_, int64_t{capacity_} * d_columns_);
     floats(qkv_, int64_t{capacity_} * qkv_columns_);
@@ -311,7 +318,7 @@ void Step::reserve(int rows, int outputs) {
   }
   if (outputs > output_capacity_) {
     output_capacity_ = std::max(outputs, 1);
-    floats(logits_, int64_t{output_capacity_} * w_.head.columns());
+    floats(logits_, int64_t{output_capacity_} * 2 * w_.head.columns());
     if (w_.head.columns() != h_.vocab_size) floats(compact_, int64_t{output_capacity_} * h_.vocab_size);
   }
 }

@@ -1,5 +1,5 @@
-// Each family's forward pass: logits against Hugging Face transformers in float32 (goldens by tests/golden/make.py), and the
-// same bits whatever the instruction set, the number of threads, how a prompt is cut, and who shares the batch.
+// Each family's forward pass: logits against Hugging Face transformers in float32 (goldens by tests/golden/make.py), and
+// the same bits whatever the instruction set, the number of threads, how a prompt is cut, and who shares the batch.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "engine/load.h"
+#include "support/real_files.h"
 
 namespace unisono::engine {
 namespace {
@@ -90,7 +91,7 @@ Golden read_golden(const std::string& name) {
   return g;
 }
 
-class Family : public testing::TestWithParam<std::string> {};
+class Family : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Family, LogitsEqualTransformers) {
   const Golden g = read_golden(GetParam());
@@ -130,7 +131,8 @@ TEST_P(Family, TheSameBitsHoweverItRuns) {
             const auto logits = run.last_logits(prompt, chunk);
             if (want.empty()) want = logits;
             ASSERT_EQ(std::memcmp(logits.data(), want.data(), want.size() * 4), 0)
-                << ops->name << ", " << threads << " threads, chunks of " << chunk << (kv == KvType::f32 ? ", f32" : ", f16") << " keys";
+                << ops->name << ", " << threads << " threads, chunks of " << chunk
+                << (kv == KvType::f32 ? ", f32" : ", f16") << " keys";
           }
         }
       }
@@ -151,7 +153,8 @@ TEST_P(Family, StrangersInTheBatchChangeNothing) {
       tables.push_back({});
       for (int b = 0; b * 16 < n; b++) tables.back().push_back(s * 12 + b);
       sequences.push_back({static_cast<int32_t>(tokens.size()), n, 0, {}});
-      for (int i = 0; i < n; i++) tokens.push_back(s == 7 ? g.prompt[static_cast<size_t>(i)] : (s * 31 + i * 7) % static_cast<int>(g.vocab));
+      for (int i = 0; i < n; i++)
+        tokens.push_back(s == 7 ? g.prompt[static_cast<size_t>(i)] : (s * 31 + i * 7) % static_cast<int>(g.vocab));
       rows.push_back(static_cast<int32_t>(tokens.size()) - 1);
     }
     for (size_t s = 0; s < 16; s++) sequences[s].block_table = tables[s];
@@ -160,11 +163,61 @@ TEST_P(Family, StrangersInTheBatchChangeNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, Family, testing::Values("llama", "llama-mixed", "qwen2", "gemma3", "gemma3-scaled"), [](const auto& t) {
-  std::string name = t.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Tiny, Family, ::testing::Values("llama", "llama-mixed", "qwen2", "gemma3", "gemma3-scaled"),
+                         [](const auto& t) {
+                           std::string name = t.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// The same on trained models, at the shapes and types people run.
+class RealModel : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RealModel, TheSameBitsHoweverItRuns) {
+  const std::string path = unisono::testing::model_file(GetParam());
+  if (path.empty()) GTEST_SKIP() << "needs the model " << GetParam() << ", which is not on this machine";
+  std::vector<float> want;
+  std::vector<int32_t> prompt;
+  struct Way {
+    const char* isa;
+    int threads, chunk;
+  };
+  for (const Way way : {Way{"scalar", 2, 1000}, Way{"avx2", 2, 1000}, Way{"avx2", 1, 7}, Way{"avx512", 1, 1000}, Way{"avx512", 2, 64},
+                        Way{"avx512", 3, 1000}, Way{"avx512", 2, 7}, Way{"avx512", 1, 1}}) {
+    const kernels::Ops* ops = kernels::find_ops(way.isa);
+    if (ops == nullptr) continue;
+    Runner run(path, {.ops = ops}, way.threads, KvType::f16);
+    for (int i = 0; prompt.size() < 72; i++) prompt.push_back((i * 7919 + 100) % run.description.hparams.vocab_size);
+    const auto logits = run.last_logits(prompt, way.chunk);
+    if (want.empty()) want = logits;
+    EXPECT_EQ(std::memcmp(logits.data(), want.data(), want.size() * 4), 0)
+        << way.isa << ", " << way.threads << " threads, chunks of " << way.chunk;
+  }
+}
+
+TEST_P(RealModel, StrangersInTheBatchChangeNothing) {
+  const std::string path = unisono::testing::model_file(GetParam());
+  if (path.empty()) GTEST_SKIP() << "needs the model " << GetParam() << ", which is not on this machine";
+  Runner run(path, {}, 2, KvType::f16, 160);
+  std::vector<int32_t> tokens, rows, alone;
+  std::vector<std::vector<int32_t>> tables(16);
+  std::vector<BatchSequence> sequences;
+  const auto token = [&](int s, int i) { return (s * 4001 + i * 7919 + 100) % run.description.hparams.vocab_size; };
+  for (int i = 0; i < 50; i++) alone.push_back(token(7, i));
+  const auto want = run.last_logits(alone, 1000);
+  for (int s = 0; s < 16; s++) {
+    const int n = s == 7 ? 50 : 1 + s * 3;
+    for (int b = 0; b * 16 < n; b++) tables[static_cast<size_t>(s)].push_back(s * 10 + b);
+    sequences.push_back({static_cast<int32_t>(tokens.size()), n, 0, tables[static_cast<size_t>(s)]});
+    for (int i = 0; i < n; i++) tokens.push_back(token(s, i));
+    rows.push_back(static_cast<int32_t>(tokens.size()) - 1);
+  }
+  const auto out = run.model.forward(Batch{tokens, sequences, rows}, run.kv, run.team);
+  EXPECT_EQ(std::memcmp(out.data() + 7 * want.size(), want.data(), want.size() * 4), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, RealModel, ::testing::Values("SmolLM2-135M-Instruct.Q4_1.gguf", "gemma-3-270m.Q4_K_M.gguf"),
+                         [](const auto& t) { return std::string(t.param).substr(0, 5) == "SmolL" ? "SmolLM2" : "Gemma3"; });
 
 }  // namespace
 }  // namespace unisono::engine

@@ -47,6 +47,21 @@ TEST(Rows, Quantise) {
   }
 }
 
+TEST(Rows, RoundingIsWhatQuantiseLost) {
+  const auto x = random_floats(20 * 32, 12);
+  FlushDenormals flushed;
+  std::vector<QuantBlock> coarse(20), fine(20);
+  best_ops().quantise(x.data(), 20 * 32, coarse.data());
+  const auto lost = on_all(20 * 32, [&](const Ops& ops, float* y) { ops.rounding(x.data(), 20 * 32, coarse.data(), y); });
+  best_ops().quantise(lost.data(), 20 * 32, fine.data());
+  for (size_t b = 0; b < 20; b++)
+    for (size_t i = 0; i < 32; i++) {
+      const double once = static_cast<double>(coarse[b].scale) * coarse[b].q[i], twice = once + static_cast<double>(fine[b].scale) * fine[b].q[i];
+      EXPECT_LE(std::fabs(lost[b * 32 + i]), coarse[b].scale * 0.50001f);
+      EXPECT_NEAR(twice, x[b * 32 + i], coarse[b].scale / 127);
+    }
+}
+
 TEST(Rows, RmsNorm) {
   for (int n : kLengths) {
     const auto x = random_floats(static_cast<size_t>(n), 2, 3), w = random_floats(static_cast<size_t>(n), 3);
