@@ -56,7 +56,10 @@ size_t Lexicon::KeyHash::operator()(const Key& k) const {
   return h;
 }
 
-Lexicon::Lexicon(RegexPool& pool) : pool_(pool) { states_.emplace_back(); }
+Lexicon::Lexicon(RegexPool& pool) : pool_(pool) {
+  states_.emplace_back();
+  hot_.push_back({nullptr, 0, false, 0});
+}
 
 LexId Lexicon::state(Kind kind, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   auto [it, fresh] = index_.try_emplace({kind, a, b, c, d}, LexId(states_.size()));
@@ -64,11 +67,14 @@ LexId Lexicon::state(Kind kind, uint32_t a, uint32_t b, uint32_t c, uint32_t d) 
     State s;
     s.kind = kind;
     s.a = a, s.b = b, s.c = c, s.d = d;
-    if (kind == Kind::list) s.accepting = (*lists_[a])[b].size() == d;
-    if (kind == Kind::raw) s.accepting = pool_.nullable(a);
-    if (kind == Kind::number) s.accepting = numbers_[a].complete(texts_[b]);
-    if (kind == Kind::done) s.accepting = true;
+    Hot hot;
+    if (kind == Kind::list) hot.accepting = lists_[a][b].size() == d;
+    if (kind == Kind::raw) hot.accepting = pool_.nullable(a);
+    if (kind == Kind::number) hot.accepting = numbers_[a].complete(texts_[b]);
+    if (kind == Kind::done) hot.accepting = true;
+    if (kind != Kind::body) hot.span = 0;
     states_.push_back(std::move(s));
+    hot_.push_back(hot);
   }
   return it->second;
 }
@@ -84,8 +90,17 @@ LexId Lexicon::literals(std::vector<std::string> texts) {
   }
   auto [it, fresh] = list_index_.try_emplace(std::move(key), uint32_t(lists_.size()));
   const auto count = uint32_t(texts.size());
-  if (fresh) lists_.push_back(std::make_shared<const std::vector<std::string>>(std::move(texts)));
+  if (fresh) {
+    std::vector<std::string_view>& list = lists_.emplace_back();
+    for (std::string& t : texts) list.push_back(list_texts_.emplace_back(std::move(t)));
+  }
   return state(Kind::list, it->second, 0, count, 0);
+}
+
+LexId Lexicon::sorted_literals(std::vector<std::string_view> texts) {
+  if (texts.empty()) return kDead;
+  lists_.push_back(std::move(texts));
+  return state(Kind::list, uint32_t(lists_.size() - 1), 0, uint32_t(lists_.back().size()), 0);
 }
 
 LexId Lexicon::regex(RegexId content) { return pool_.alive(content) ? state(Kind::raw, content) : kDead; }
@@ -101,14 +116,13 @@ LexId Lexicon::number(const NumberSet& set) {
   return state(Kind::number, it->second, text.first->second);
 }
 
-bool Lexicon::continues(LexId id) {
-  State& s = states_[id];
-  if (s.continues != 2) return s.continues != 0;
+bool Lexicon::ask_continues(LexId id) {
+  const State& s = states_[id];
   bool out = true;
   switch (s.kind) {
     case Kind::dead:
     case Kind::done: out = false; break;
-    case Kind::list: out = s.c - s.b > 1 || (*lists_[s.a])[s.b].size() > s.d; break;
+    case Kind::list: out = s.c - s.b > 1 || lists_[s.a][s.b].size() > s.d; break;
     case Kind::raw: out = pool_.any_next(s.a, 0, kMaxChar); break;
     case Kind::number:
       out = false;
@@ -116,19 +130,44 @@ bool Lexicon::continues(LexId id) {
       break;
     default: break;
   }
-  states_[id].continues = out;
+  hot_[id].continues = out;
   return out;
 }
 
-uint32_t Lexicon::free_span(LexId id) {
+uint32_t Lexicon::ask_free_span(LexId id) { return hot_[id].span = std::min(pool_.free_span(states_[id].a), kNotAsked - 1); }
+
+uint32_t Lexicon::full_span(LexId id) {
+  const State& s = states_[id];
+  return s.kind == Kind::body && pool_.nullable(s.a) && pool_.holds_all_short(s.a) ? free_span(id) : 0;
+}
+
+LexId* Lexicon::give_row(LexId id, std::unique_ptr<LexId[]> row) {
+  states_[id].row = std::move(row);
+  ++rows_;
+  return hot_[id].row = states_[id].row.get();
+}
+
+const Lexicon::Bytes& Lexicon::first_bytes(LexId id) {
   State& s = states_[id];
-  if (s.kind != Kind::body) return 0;
-  if (s.span == UINT32_MAX - 1) s.span = std::min(pool_.free_span(s.a), UINT32_MAX - 2);
-  return s.span;
+  if (s.first) return *s.first;
+  auto out = std::make_unique<Bytes>();
+  auto add = [&](uint8_t b) { (*out)[b / 64] |= uint64_t(1) << (b % 64); };
+  if (s.kind == Kind::list) {
+    for (uint32_t i = s.b; i < s.c; ++i)
+      if (lists_[s.a][i].size() > s.d) add(uint8_t(lists_[s.a][i][s.d]));
+  } else if (s.kind == Kind::number) {
+    for (char c : std::string_view("0123456789.-eE+")) add(uint8_t(c));
+  } else {
+    for (int b = 0; b < 256; ++b)
+      if (step(id, uint8_t(b)) != kDead) add(uint8_t(b));
+  }
+  states_[id].first = std::move(out);
+  return *states_[id].first;
 }
 
 void Lexicon::drop_rows() {
   for (State& s : states_) s.row.reset();
+  for (Hot& hot : hot_) hot.row = nullptr;
   rows_ = 0;
 }
 
@@ -140,7 +179,7 @@ LexId Lexicon::step_slowly(LexId id, uint8_t byte) {
     case Kind::open: return byte == '"' ? state(Kind::body, s.a) : kDead;
     case Kind::list:
       // A single literal needs no row: one byte goes on.
-      if (s.c - s.b == 1 && (s.d >= (*lists_[s.a])[s.b].size() || uint8_t((*lists_[s.a])[s.b][s.d]) != byte)) return kDead;
+      if (s.c - s.b == 1 && (s.d >= lists_[s.a][s.b].size() || uint8_t(lists_[s.a][s.b][s.d]) != byte)) return kDead;
       return step_list(s, byte);
     case Kind::raw:
     case Kind::body:
@@ -156,9 +195,9 @@ LexId Lexicon::step_slowly(LexId id, uint8_t byte) {
     default: break;
   }
   if (!s.row) {
-    s.row = std::make_unique<LexId[]>(256);
-    std::fill_n(s.row.get(), 256, kUnknown);
-    ++rows_;
+    auto row = std::make_unique<LexId[]>(256);
+    std::fill_n(row.get(), 256, kUnknown);
+    give_row(id, std::move(row));
   }
   const LexId next = s.kind == Kind::number ? step_number(s, byte)
                      : s.kind == Kind::raw_partial || s.kind == Kind::body_partial ? step_partial(s, byte)
@@ -167,12 +206,12 @@ LexId Lexicon::step_slowly(LexId id, uint8_t byte) {
 }
 
 LexId Lexicon::step_list(const State& s, uint8_t byte) {
-  const std::vector<std::string>& list = *lists_[s.a];
+  const std::vector<std::string_view>& list = lists_[s.a];
   // Sorted, so that a text that ends here stands first.
-  auto at = [&](const std::string& t) { return t.size() > s.d ? int(uint8_t(t[s.d])) : -1; };
+  auto at = [&](std::string_view t) { return t.size() > s.d ? int(uint8_t(t[s.d])) : -1; };
   const auto begin = list.begin() + s.b, end = list.begin() + s.c;
-  const auto low = std::partition_point(begin, end, [&](const std::string& t) { return at(t) < byte; });
-  const auto high = std::partition_point(low, end, [&](const std::string& t) { return at(t) <= byte; });
+  const auto low = std::partition_point(begin, end, [&](std::string_view t) { return at(t) < byte; });
+  const auto high = std::partition_point(low, end, [&](std::string_view t) { return at(t) <= byte; });
   if (low == high) return kDead;
   return state(Kind::list, s.a, uint32_t(low - list.begin()), uint32_t(high - list.begin()), s.d + 1);
 }
@@ -289,8 +328,7 @@ void Lexicon::fill_text_row(LexId id) {
     row['\\'] = pool_.any_next(content, 0, kMaxChar) ? state(Kind::slash, content) : kDead;
     row['"'] = pool_.nullable(content) ? state(Kind::done, 0) : kDead;
   }
-  states_[id].row = std::move(row);
-  ++rows_;
+  give_row(id, std::move(row));
 }
 
 }  // namespace unisono::grammar

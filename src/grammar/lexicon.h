@@ -3,6 +3,7 @@
 // knows bytes, not what follows a terminal.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -25,29 +26,41 @@ class Lexicon {
   explicit Lexicon(RegexPool& pool);
 
   // Where a terminal begins; kDead: no text belongs to it.
-  LexId literals(std::vector<std::string> texts);  // label(): which one it was
+  LexId literals(std::vector<std::string> texts);
+  // The same for texts that are sorted, all different, and outlive the lexicon; equal calls aren't the same terminal.
+  LexId sorted_literals(std::vector<std::string_view> texts);
   LexId regex(RegexId content);                    // UTF-8
   LexId json_string(RegexId content);              // with its quotes, any escapes JSON has, no lone surrogates
   LexId number(const NumberSet& set);
 
   LexId step(LexId state, uint8_t byte) {
-    const State& s = states_[state];
+    const Hot& s = hot_[state];
     if (s.row) {
       const LexId next = s.row[byte];
       if (next != kUnknown) return next;
     }
     return step_slowly(state, byte);
   }
-  bool accepting(LexId state) const { return states_[state].accepting; }
+  bool accepting(LexId state) const { return hot_[state].accepting; }
   // More bytes may follow.
-  bool continues(LexId state);
-  // In an accepting state of literals(): the index in the sorted list without repetitions.
-  uint32_t label(LexId state) const { return states_[state].b; }
-  const std::string& literal(LexId state) const { return (*lists_[states_[state].a])[states_[state].b]; }
+  bool continues(LexId state) { return hot_[state].continues != 2 ? hot_[state].continues != 0 : ask_continues(state); }
+  // In an accepting state of literals: which one it was.
+  std::string_view literal(LexId state) const { return lists_[states_[state].a][states_[state].b]; }
   // Inside a JSON string between two characters: any n plain characters may follow, n in 0..free_span; 0: says nothing.
-  uint32_t free_span(LexId state);
-  // Inside a JSON string that may hold anything.
-  bool is_free(LexId state) const { return states_[state].kind == Kind::body && states_[state].a == RegexPool::kAll; }
+  uint32_t free_span(LexId state) { return hot_[state].span != kNotAsked ? hot_[state].span : ask_free_span(state); }
+  // Inside a JSON string between two characters.
+  bool in_string(LexId state) const { return states_[state].kind == Kind::body; }
+  // Inside a JSON string that holds every text of at most n characters: n; otherwise 0.
+  uint32_t full_span(LexId state);
+  // The rest of the only literal left; empty: this isn't such a state.
+  std::string_view only_literal(LexId state) const {
+    const State& s = states_[state];
+    if (s.kind != Kind::list || s.c - s.b != 1) return {};
+    return lists_[s.a][s.b].substr(s.d);
+  }
+  // The bytes that may come next, where that is known without trying: 256 bits.
+  using Bytes = std::array<uint64_t, 4>;
+  const Bytes& first_bytes(LexId state);
 
   RegexPool& pool() { return pool_; }
   size_t bytes() const { return states_.size() * (sizeof(State) + 48) + rows_ * 1024; }
@@ -60,13 +73,19 @@ class Lexicon {
   // partial: within a character; a: expression, b: bits so far, c: bytes left, d: least value. The string's escapes: slash
   // after \, hex within \u, low_* between the halves of a pair.
   enum class Kind : uint8_t { dead, list, raw, raw_skip, raw_partial, open, body, body_skip, body_partial, slash, hex, low_slash, low_u, low_hex, done, number };
-  struct State {
-    Kind kind = Kind::dead;
+  static constexpr uint32_t kNotAsked = UINT32_MAX - 1;
+  // What walks over a vocabulary touch.
+  struct Hot {
+    LexId* row = nullptr;
+    uint32_t span = kNotAsked;
     bool accepting = false;
     uint8_t continues = 2;  // 2: not asked yet
+  };
+  struct State {
+    Kind kind = Kind::dead;
     uint32_t a = 0, b = 0, c = 0, d = 0;
-    uint32_t span = UINT32_MAX - 1;  // not asked yet
     std::unique_ptr<LexId[]> row{};
+    std::unique_ptr<Bytes> first{};
   };
   struct Key {
     Kind kind;
@@ -79,6 +98,9 @@ class Lexicon {
 
   LexId state(Kind kind, uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0);
   LexId step_slowly(LexId id, uint8_t byte);
+  bool ask_continues(LexId id);
+  uint32_t ask_free_span(LexId id);
+  LexId* give_row(LexId id, std::unique_ptr<LexId[]> row);
   LexId step_list(const State& s, uint8_t byte);
   LexId step_number(const State& s, uint8_t byte);
   LexId step_partial(const State& s, uint8_t byte);
@@ -90,7 +112,9 @@ class Lexicon {
   RegexPool& pool_;
   std::deque<State> states_{};
   std::unordered_map<Key, LexId, KeyHash> index_{};
-  std::deque<std::shared_ptr<const std::vector<std::string>>> lists_{};
+  std::vector<Hot> hot_{};
+  std::deque<std::vector<std::string_view>> lists_{};
+  std::deque<std::string> list_texts_{};
   std::deque<NumberSet> numbers_{};
   std::unordered_map<std::string, uint32_t> number_index_{}, list_index_{}, text_index_{};
   std::deque<std::string> texts_{};

@@ -2,7 +2,10 @@
 // bytes the recogniser takes, and shortens the walk inside JSON strings with the trie's slices.
 #pragma once
 
+#include <array>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "grammar/lexicon.h"
 #include "grammar/recognizer.h"
@@ -19,19 +22,37 @@ class MaskWalk {
   void run(StateId state);
 
  private:
-  using Nodes = std::vector<TokenTrie::Node>;
+  using Item = Recognizer::Item;
+  // A trie whose nodes hold tokens, or groups of tokens.
+  struct Nodes {
+    const std::vector<TokenTrie::Node>& nodes;
+    bool groups = false;
+  };
+  struct Known {  // a completed terminal and the state after it
+    NodeId target = 0;
+    uint32_t frame = 0;
+    LexId lex = 0;
+    StateId after = Recognizer::kDead;
+  };
 
-  void in_string(const Recognizer::Item& item, uint32_t span);
-  void by_terminal(const Nodes& nodes, uint32_t at, uint32_t end, const Recognizer::Item& item, LexId lex);
-  void by_state(const Nodes& nodes, uint32_t at, uint32_t end, StateId state);
-  void allow(TokenId token);
+  void inner(LexId lex);
+  void walk_plain(uint32_t at, uint32_t end, LexId lex, bool clearing, std::vector<uint64_t>& out);
+  void in_string(const Item& item);
+  void from_root(const Item& item);
+  void by_terminal(const Nodes& in, uint32_t at, uint32_t end, const Item& item, LexId lex);
+  void one_step(const Nodes& in, uint32_t at, const Item& item, LexId lex);
+  void by_literal(const Nodes& in, uint32_t at, uint32_t end, const Item& item, LexId lex);
+  void by_state(const Nodes& in, uint32_t at, uint32_t end, StateId state);
+  StateId after(const Item& item, LexId lex);
+  void allow(const Nodes& in, TokenId token);
   void allow_all(std::span<const uint64_t> mask);
 
   Lexicon& lexicon_;
   Recognizer& recognizer_;
   const TokenTrie& trie_;
   std::span<uint64_t> bits_;
-  std::string path_{};  // bytes read since by_terminal began, where a terminal's text matters
+  std::string path_{};  // bytes of the terminal under way since its item, where its text matters
+  std::array<Known, 8> known_{};
 };
 
 }  // namespace unisono::grammar

@@ -57,6 +57,9 @@ class Recognizer {
   // Masks that were computed for states.
   const std::vector<uint64_t>* mask(StateId state, uint64_t vocabulary) const;
   void keep_mask(StateId state, uint64_t vocabulary, std::span<const uint64_t> bits);
+  // The same for what stays inside a JSON string, by its terminal's state.
+  const std::vector<uint64_t>* inner_mask(LexId lex, uint64_t vocabulary) const { return mask(kInner | lex, vocabulary); }
+  void keep_inner_mask(LexId lex, uint64_t vocabulary, std::span<const uint64_t> bits) { keep_mask(kInner | lex, vocabulary, bits); }
 
   // Roughly, of all that was learnt.
   size_t bytes() const { return bytes_; }
@@ -65,7 +68,7 @@ class Recognizer {
 
  private:
   static constexpr StateId kUnknown = UINT32_MAX;
-  static constexpr uint32_t kTemporary = 0x80000000u;
+  static constexpr uint32_t kTemporary = 0x80000000u, kInner = 0x80000000u;
   static constexpr uint32_t kRoot = 0;
   static constexpr size_t kMaxWork = 50'000;  // nodes entered in one step
 

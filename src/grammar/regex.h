@@ -54,6 +54,10 @@ class RegexPool {
   bool matches(RegexId a, std::string_view utf8);
   // Any n characters may come next, n in 0..span; kUnbounded: any text at all. 0 says nothing.
   uint32_t free_span(RegexId a);
+  // A count of any characters from none on: all texts up to a length.
+  bool holds_all_short(RegexId a) const {
+    return nodes_[a].kind == Kind::repeat && nodes_[a].a == kAnyChar && nodes_[a].b == 0;
+  }
   // The number of texts, at most `cap`.
   uint64_t count(RegexId a, uint64_t cap);
   bool finite(RegexId a);  // surely finite; false says nothing

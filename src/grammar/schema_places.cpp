@@ -27,8 +27,11 @@ SchemaRules::ObjectFacts& SchemaRules::facts(uint32_t index) {
   out.counts = rule.min > 0 || rule.max < kNoLimit;
   for (uint32_t i = 0; i < rule.names.size(); ++i) {
     (i < rule.declared && !how_.any_order ? out.placed : out.unplaced).push_back(i);
-    out.by_key.emplace(json_text(rule.names[i].text) + (how_.whitespace == Whitespace::flexible ? "" : ":"), i);
+    out.keys.push_back(json_text(rule.names[i].text) + (how_.whitespace == Whitespace::flexible ? "" : ":"));
+    out.sorted.push_back(i);
   }
+  for (uint32_t i = 0; i < rule.names.size(); ++i) out.by_key.emplace(out.keys[i], i);
+  std::sort(out.sorted.begin(), out.sorted.end(), [&](uint32_t a, uint32_t b) { return out.keys[a] < out.keys[b]; });
   return out;
 }
 
@@ -149,7 +152,7 @@ std::vector<uint32_t> SchemaRules::allowed_names(uint32_t index, const ObjectSta
   return out;
 }
 
-const SchemaRules::Options& SchemaRules::options(uint32_t index, uint32_t id) {
+SchemaRules::Options& SchemaRules::options(uint32_t index, uint32_t id) {
   auto [it, fresh] = options_.try_emplace(id);
   if (!fresh) return it->second;
   const ObjectState& state = *object_states_[id];
@@ -189,7 +192,7 @@ const SchemaRules::Options& SchemaRules::options(uint32_t index, uint32_t id) {
 
 void SchemaRules::expand_object(RuleNode& node, const Key& key) {
   const ObjectState& state = *object_states_[key.b];
-  const Options& next = options(key.a, key.b);
+  Options& next = options(key.a, key.b);
   if (key.place == Place::object_next) {
     if (next.close) node.read(close_brace_, RuleTable::kEnd);
     if (next.any()) node.read(comma_, object_node(Place::object_keys, key.a, state, 1));
@@ -198,11 +201,16 @@ void SchemaRules::expand_object(RuleNode& node, const Key& key) {
   if (key.place == Place::object_open && next.close) node.read(close_brace_, RuleTable::kEnd);
   if (!next.any()) return;
   if (key.place == Place::object_open || key.c == 1) node.read(space_, object_node(Place::object_keys, key.a, state));
-  std::vector<std::string> names;
-  const ObjectRule& rule = normalizer_.object(key.a);
-  for (uint32_t name : next.names)
-    names.push_back(json_text(rule.names[name].text) + (how_.whitespace == Whitespace::flexible ? "" : ":"));
-  node.read(lexicon_.literals(std::move(names)), object_node(Place::key_read, key.a, state));
+  if (next.keys == 0 && !next.names.empty()) {
+    ObjectFacts& f = facts(key.a);
+    std::vector<bool> allowed(f.keys.size());
+    for (uint32_t name : next.names) allowed[name] = true;
+    std::vector<std::string_view> names;
+    for (uint32_t name : f.sorted)
+      if (allowed[name]) names.push_back(f.keys[name]);
+    next.keys = lexicon_.sorted_literals(std::move(names));
+  }
+  node.read(next.keys, object_node(Place::key_read, key.a, state));
   for (const auto& [cell, lex] : next.cells) node.read(lex, object_node(Place::other_read, key.a, state, cell));
 }
 

@@ -46,7 +46,7 @@ class SchemaRules final : public RuleSource {
   struct Key {
     Place place;
     uint32_t a = 0, b = 0, c = 0;
-    auto operator<=>(const Key&) const = default;
+    bool operator==(const Key&) const = default;
   };
   struct ObjectState {
     uint32_t position = 0;  // declared names before it are past
@@ -66,11 +66,14 @@ class SchemaRules final : public RuleSource {
     bool close = false;
     std::vector<uint32_t> names{};
     std::vector<std::pair<uint32_t, LexId>> cells{};
+    LexId keys = 0;  // the terminal of `names`, once asked
     bool any() const { return !names.empty() || !cells.empty(); }
   };
   struct ObjectFacts {
-    std::unordered_map<std::string, uint32_t> by_key{};
+    std::unordered_map<std::string_view, uint32_t> by_key{};
     std::vector<uint32_t> placed, unplaced{};  // names by index
+    std::vector<std::string> keys{};           // as they are written, by index
+    std::vector<uint32_t> sorted{};            // names by their keys
     std::optional<RegexId> not_a_name{};
     std::optional<uint64_t> others{};          // how many other keys there can be, as far as it matters
     bool counts = false, productive = false;
@@ -107,7 +110,7 @@ class SchemaRules final : public RuleSource {
   bool completable(uint32_t rule, const ObjectState& state);
   bool search(uint32_t rule, const ObjectState& state, int& fuel);
   bool search(uint32_t rule, const ArrayState& state, int& fuel);
-  const Options& options(uint32_t rule, uint32_t state);
+  Options& options(uint32_t rule, uint32_t state);
   std::vector<uint32_t> allowed_names(uint32_t rule, const ObjectState& state, bool& others);
   uint64_t others_possible(uint32_t rule, uint64_t cap);
   // Arrays.
@@ -126,7 +129,10 @@ class SchemaRules final : public RuleSource {
   FormulaId root_ = 0;
   std::vector<bool> productive_{};
   std::vector<Key> keys_{};
-  std::map<Key, NodeId> nodes_{};
+  struct KeyHash {
+    size_t operator()(const Key& k) const { return ((uint64_t(k.place) * 31 + k.a) * 0x9E3779B97F4A7C15ull + k.b) * 0xFF51AFD7ED558CCDull + k.c; }
+  };
+  std::unordered_map<Key, NodeId, KeyHash> nodes_{};
   std::map<std::pair<uint32_t, ObjectState>, uint32_t> object_index_{};
   std::vector<const ObjectState*> object_states_{};
   std::map<std::pair<uint32_t, ArrayState>, uint32_t> array_index_{};

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
-#include "grammar/regex.h"
+#include "grammar/lexicon.h"
 
 namespace unisono::grammar {
 
 namespace {
 
 using Node = TokenTrie::Node;
+
+constexpr uint32_t kMaxPlain = 128;  // lengths told apart
 
 void set(std::vector<uint64_t>& bits, TokenId id) { bits[size_t(id) / 64] |= uint64_t(1) << (size_t(id) % 64); }
 
@@ -36,28 +39,14 @@ std::vector<Node> trie_of(const std::vector<std::string>& tokens, const std::vec
   return out;
 }
 
-// How a token reads inside a JSON string that may hold anything, from between two characters on.
-struct Reading {
-  bool fits = true;      // some string goes on with it
-  bool closes = false;   // it holds the closing quote
-  bool plain = true;     // whole characters without escapes
-  uint32_t characters = 0;
-};
-
-Reading read(std::string_view bytes) {
-  Reading out;
-  for (std::string_view rest = bytes; !rest.empty();) {
+// A token of whole characters that need no escape; their number.
+bool is_plain(std::string_view bytes, uint32_t* characters) {
+  *characters = 0;
+  for (std::string_view rest = bytes; !rest.empty(); ++*characters) {
     const auto b = uint8_t(rest[0]);
-    if (b == '"') out.closes = true;
-    if (b == '"' || b == '\\' || b < 32) {
-      out.plain = false;
-      return out;
-    }
-    if (next_char(rest) > kMaxChar) out.plain = false;
-    ++out.characters;
-    if (!out.plain) return out;
+    if (b == '"' || b == '\\' || b < 32 || next_char(rest) > kMaxChar) return false;
   }
-  return out;
+  return true;
 }
 
 }  // namespace
@@ -88,27 +77,70 @@ std::shared_ptr<const TokenTrie> TokenTrie::build(const std::vector<std::string>
   }
   t.all_ = trie_of(t.tokens_, distinct);
 
-  const size_t words = t.mask_words();
-  t.inside_.assign(words, 0);
-  t.plain_.assign(kMaxPlain + 1, std::vector<uint64_t>(words, 0));
-  std::vector<TokenId> closing, uneven;
+  t.root_children_.assign(256, uint32_t(t.all_.size()));
+  for (uint32_t at = 0; at < t.all_.size(); at = t.all_[at].end) t.root_children_[t.all_[at].byte] = at;
+  t.slice(distinct);
+  return trie;
+}
+
+// Sorts tokens by what they do inside a JSON string.
+void TokenTrie::slice(const std::vector<TokenId>& distinct) {
+  inside_.assign(mask_words(), 0);
+  closed_ = inside_;
+  RegexPool pool;
+  Lexicon lexicon(pool);
+  const LexId inside = lexicon.step(lexicon.json_string(RegexPool::kAll), '"');
+  std::vector<TokenId> closing, uneven, plain;
+  std::vector<uint32_t> lengths;
+  std::map<std::string, std::vector<TokenId>> by_rest;
   for (TokenId id : distinct) {
-    const std::string& bytes = t.tokens_[size_t(id)];
-    const Reading reading = read(bytes);
-    t.longest_ = std::max(t.longest_, uint32_t(bytes.size()));
-    if (!reading.plain) {
+    const std::string& bytes = tokens_[size_t(id)];
+    std::vector<TokenId> aliases;
+    for (TokenId alias = id; alias >= 0; alias = next_alias_[size_t(alias)]) aliases.push_back(alias);
+    longest_ = std::max(longest_, uint32_t(bytes.size()));
+    LexId state = inside;
+    size_t read = 0;
+    while (read < bytes.size() && state != Lexicon::kDead && !lexicon.accepting(state)) state = lexicon.step(state, uint8_t(bytes[read++]));
+    if (state != Lexicon::kDead) {
+      const bool closes = lexicon.accepting(state);
+      if (closes && read < bytes.size()) {
+        auto& rest = by_rest[bytes.substr(read)];
+        rest.insert(rest.end(), aliases.begin(), aliases.end());
+      } else {
+        for (TokenId alias : aliases) set(closes ? closed_ : inside_, alias);
+      }
+    }
+    uint32_t characters = 0;
+    if (!is_plain(bytes, &characters)) {
       // A quote anywhere puts it with the closing ones: whether it closes depends on what stands before.
       (bytes.find('"') != std::string::npos ? closing : uneven).push_back(id);
       continue;
     }
-    for (TokenId alias = id; alias >= 0; alias = t.next_alias_[size_t(alias)]) {
-      set(t.inside_, alias);
-      for (uint32_t k = reading.characters; k <= kMaxPlain; ++k) set(t.plain_[k], alias);
-    }
+    plain.push_back(id);
+    lengths.push_back(characters);
   }
-  t.closing_ = trie_of(t.tokens_, closing);
-  t.uneven_ = trie_of(t.tokens_, uneven);
-  return trie;
+  plain_.assign(std::min(longest_, kMaxPlain) + 1, std::vector<uint64_t>(mask_words(), 0));
+  for (size_t i = 0; i < plain.size(); ++i)
+    for (TokenId alias = plain[i]; alias >= 0; alias = next_alias_[size_t(alias)])
+      if (lengths[i] < plain_.size()) set(plain_[lengths[i]], alias);
+  for (size_t k = 1; k < plain_.size(); ++k)
+    for (size_t w = 0; w < plain_[k].size(); ++w) plain_[k][w] |= plain_[k - 1][w];
+  plain_nodes_ = trie_of(tokens_, plain);
+  for (const Node& node : plain_nodes_) {
+    plain_first_.push_back(uint32_t(plain_tokens_.size()));
+    for (TokenId alias = node.token; alias >= 0; alias = next_alias_[size_t(alias)]) plain_tokens_.push_back(alias);
+  }
+  plain_first_.push_back(uint32_t(plain_tokens_.size()));
+  closing_ = trie_of(tokens_, closing);
+  uneven_ = trie_of(tokens_, uneven);
+  std::vector<std::string> rests;
+  std::vector<TokenId> numbers;
+  for (auto& [rest, ids] : by_rest) {
+    numbers.push_back(TokenId(groups_.size()));
+    rests.push_back(rest);
+    groups_.push_back(std::move(ids));
+  }
+  after_quote_ = trie_of(rests, numbers);
 }
 
 bool TokenTrie::is_end(TokenId id) const { return std::find(end_tokens_.begin(), end_tokens_.end(), id) != end_tokens_.end(); }

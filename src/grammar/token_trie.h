@@ -38,22 +38,38 @@ class TokenTrie {
   TokenId next_alias(TokenId id) const { return next_alias_[size_t(id)]; }  // -1: none
 
   const std::vector<Node>& all() const { return all_; }
-  // Inside a JSON string: the tokens with a closing quote, and those without one that aren't plain characters.
+  // The child of the root for a byte; all().size(): none.
+  uint32_t root_child(uint8_t byte) const { return root_children_[byte]; }
+  // Inside a JSON string: the tokens with a quote, and those without one that aren't plain characters.
   const std::vector<Node>& closing() const { return closing_; }
   const std::vector<Node>& uneven() const { return uneven_; }
-  // Tokens that a free JSON string may go on with, staying inside.
+  // For a JSON string that may hold anything, from between two characters on: tokens that stay inside it, and those
+  // that close it, by what they hold after the closing quote. A node's `token` is an index of groups there, -1: none.
   std::span<const uint64_t> inside() const { return inside_; }
-  // Tokens of at most n whole characters that need no escape, n in 0..kMaxPlain.
-  static constexpr uint32_t kMaxPlain = 32;
+  std::span<const uint64_t> closed() const { return closed_; }  // nothing after the quote
+  const std::vector<Node>& after_quote() const { return after_quote_; }
+  const std::vector<TokenId>& group(TokenId index) const { return groups_[size_t(index)]; }
+  // Plain tokens of at most n characters, n in 0..max_plain(): whole characters that need no escape.
+  uint32_t max_plain() const { return uint32_t(plain_.size() - 1); }
   std::span<const uint64_t> plain(uint32_t n) const { return plain_[n]; }
+  // The plain tokens as a trie; those below node i are plain_tokens [plain_first(i), plain_first(its end)).
+  const std::vector<Node>& plain_nodes() const { return plain_nodes_; }
+  uint32_t plain_first(uint32_t node) const { return plain_first_[node]; }
+  const std::vector<TokenId>& plain_tokens() const { return plain_tokens_; }
   // No token holds more characters than this.
   uint32_t longest() const { return longest_; }
 
  private:
+  void slice(const std::vector<TokenId>& distinct);
+
   std::vector<std::string> tokens_{};
   std::vector<TokenId> next_alias_{}, end_tokens_{};
-  std::vector<Node> all_{}, closing_{}, uneven_{};
-  std::vector<uint64_t> inside_{};
+  std::vector<Node> all_{}, closing_{}, uneven_{}, after_quote_{}, plain_nodes_{};
+  std::vector<uint32_t> plain_first_{};
+  std::vector<TokenId> plain_tokens_{};
+  std::vector<uint32_t> root_children_{};
+  std::vector<std::vector<TokenId>> groups_{};
+  std::vector<uint64_t> inside_{}, closed_{};
   std::vector<std::vector<uint64_t>> plain_{};
   uint32_t longest_ = 0;
   uint64_t serial_ = 0;
