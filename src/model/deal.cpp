@@ -15,33 +15,40 @@ void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost
   int rows = 0;
   for (size_t s = 0; s < batch.sequences.size(); s++) {
     const BatchSequence& seq = batch.sequences[s];
-    for (int at = 0; at < seq.n_rows; at += tile_tokens)
-      deal.tiles.push_back({static_cast<int>(s), seq.first_row + at, 0, std::min(tile_tokens, seq.n_rows - at), seq.first_position + at});
+    // A long prompt: as many tiles for each worker, of even sizes, so that all have the same to do.
+    int n = (seq.n_rows + tile_tokens - 1) / tile_tokens;
+    if (seq.n_rows >= kRowsForARow * workers) n = (n + 2 * workers - 1) / (2 * workers) * (2 * workers);
+    for (int i = 0; i < n; i++) {
+      const int begin = seq.n_rows * i / n, end = seq.n_rows * (i + 1) / n;
+      deal.tiles.push_back({static_cast<int>(s), seq.first_row + begin, 0, end - begin, seq.first_position + begin});
+    }
     rows += seq.n_rows;
   }
   deal.by_rows = rows >= kRowsForARow * workers;
 
   // Rows dealt: the dearest tile first, each to the worker with the least to do.
-  std::vector<int> owner(deal.tiles.size(), 0);
+  std::vector<int>& owner = deal.owner;
+  owner.assign(deal.tiles.size(), 0);
   if (deal.by_rows && workers > 1) {
     auto cost = [&](const Tile& t) { return t.tokens * (row_cost + position_cost * (t.first_position + t.tokens)); };
-    std::vector<int> order(deal.tiles.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return cost(deal.tiles[static_cast<size_t>(a)]) > cost(deal.tiles[static_cast<size_t>(b)]);
+    deal.order.resize(deal.tiles.size());
+    std::iota(deal.order.begin(), deal.order.end(), 0);
+    std::sort(deal.order.begin(), deal.order.end(), [&](int a, int b) {
+      const double x = cost(deal.tiles[static_cast<size_t>(a)]), y = cost(deal.tiles[static_cast<size_t>(b)]);
+      return x != y ? x > y : a < b;
     });
-    std::vector<double> load(static_cast<size_t>(workers), 0);
-    for (int t : order) {
-      const auto least = std::min_element(load.begin(), load.end());
-      owner[static_cast<size_t>(t)] = static_cast<int>(least - load.begin());
+    deal.load.assign(static_cast<size_t>(workers), 0);
+    for (int t : deal.order) {
+      const auto least = std::min_element(deal.load.begin(), deal.load.end());
+      owner[static_cast<size_t>(t)] = static_cast<int>(least - deal.load.begin());
       *least += cost(deal.tiles[static_cast<size_t>(t)]);
     }
-    std::vector<Tile> sorted;
+    deal.sorted.clear();
     for (int w = 0; w < workers; w++)
       for (size_t t = 0; t < deal.tiles.size(); t++)
-        if (owner[t] == w) sorted.push_back(deal.tiles[t]);
+        if (owner[t] == w) deal.sorted.push_back(deal.tiles[t]);
     std::sort(owner.begin(), owner.end());
-    deal.tiles = std::move(sorted);
+    deal.tiles.swap(deal.sorted);
   }
 
   deal.first_tile.assign(static_cast<size_t>(workers) + 1, static_cast<int>(deal.tiles.size()));

@@ -29,6 +29,11 @@ struct Deal {
   std::vector<int> buffer_row{};   // [rows] batch row -> buffer row
 
   int rows() const { return static_cast<int>(batch_row.size()); }
+
+  // Working memory of make_deal(), kept so that a step allocates nothing.
+  std::vector<int> owner{}, order{};
+  std::vector<double> load{};
+  std::vector<Tile> sorted{};
 };
 
 // tile_tokens: most tokens of a tile. row_cost, position_cost: arithmetic of one row in a layer's products, and of one row
