@@ -27,7 +27,7 @@ fi
 export UNISONO_MODELS
 
 say "test programs"
-GTEST_OUTPUT=xml:$reports/ GTEST_BRIEF=1 ctest --test-dir build/release --output-on-failure --no-tests=error \
+GTEST_OUTPUT=xml:$reports/ GTEST_BRIEF=1 ctest --test-dir build/release --output-on-failure --no-tests=error --timeout 3000 \
   --output-junit "$reports/ctest.xml" || true
 
 say "checks of the sources"
