@@ -51,9 +51,14 @@ Result<std::vector<std::string>> read_keys(const std::string& path) {
 }
 
 void log_access(const serve::AccessRecord& record) {
-  const JsonObject line{{"time", std::time(nullptr)},  {"remote", record.remote},    {"method", record.method},
-                        {"path", record.path},         {"status", record.status},    {"bytes", record.bytes},
-                        {"ms", record.seconds * 1000}, {"complete", record.complete}};
+  const JsonObject line{{"time", std::time(nullptr)},
+                        {"remote", record.remote},
+                        {"method", record.method},
+                        {"path", record.path},
+                        {"status", record.status},
+                        {"bytes", record.bytes},
+                        {"us", static_cast<int64_t>(record.seconds * 1e6)},
+                        {"complete", record.complete}};
   std::cerr << to_text(line) + "\n";
 }
 
