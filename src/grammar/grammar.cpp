@@ -1,6 +1,8 @@
 #include "grammar/grammar.h"
 
 #include "grammar/core.h"
+#include "grammar/gbnf.h"
+#include "grammar/tags.h"
 #include "grammar/regex_parser.h"
 #include "grammar/schema_rules.h"
 
@@ -45,6 +47,34 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view patt
   if (!language) return language.error();
   core->root = core->rules.add();
   core->rules.peek(core->root).read(core->lexicon.regex(*language), RuleTable::kEnd);
+  return seal(std::move(core));
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_gbnf(std::string_view text) {
+  auto core = std::make_unique<Core>();
+  core->pool.set_budget(kCompileNodes, kCompileSteps);
+  Result<NodeId> root = compile_gbnf(text, *core);
+  if (!root) return root.error();
+  core->root = *root;
+  return seal(std::move(core));
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view text) {
+  auto core = std::make_unique<Core>();
+  core->pool.set_budget(kCompileNodes, kCompileSteps);
+  Result<NodeId> root = compile_lark(text, *core);
+  if (!root) return root.error();
+  core->root = *root;
+  return seal(std::move(core));
+}
+
+Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const std::vector<StructuralTag>& tags, bool at_least_one, bool stop_after_first,
+                                                          const JsonSchemaOptions& options) {
+  auto core = std::make_unique<Core>();
+  core->pool.set_budget(kCompileNodes, kCompileSteps);
+  Result<NodeId> root = compile_tags(tags, at_least_one, stop_after_first, options, *core);
+  if (!root) return root.error();
+  core->root = *root;
   return seal(std::move(core));
 }
 

@@ -24,6 +24,7 @@ class Matcher {
   bool accept(TokenId token);
   // Takes bytes, all or none of them.
   bool accept_bytes(std::string_view bytes);
+  size_t mask_words() const { return trie_->mask_words(); }
   // Writes one bit per token id, mask_words() words: exactly the tokens accept() would take.
   void mask(std::span<uint64_t> bits);
   // The answer is complete as it stands.

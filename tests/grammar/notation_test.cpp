@@ -1,0 +1,105 @@
+#include "bytes.h"
+
+namespace unisono::grammar {
+namespace {
+
+TEST(Gbnf, ReadsRulesClassesAndRepetitions) {
+  const GrammarPtr grammar = made(Grammar::from_gbnf(R"(
+# a list of words
+root  ::= "[" ws (word ("," ws word)*)? "]"
+word  ::= [a-z]{2,4} | "\"" [^"\x0A]+ "\""
+ws    ::= [ \t]*
+)"));
+  EXPECT_TRUE(takes(grammar, "[]"));
+  EXPECT_TRUE(takes(grammar, "[ ab,\tabcd,\"x y\xC3\xA9\"]"));
+  EXPECT_FALSE(takes(grammar, "[a]"));
+  EXPECT_FALSE(takes(grammar, "[abcde]"));
+  EXPECT_FALSE(takes(grammar, "[ab,]"));
+}
+
+TEST(Gbnf, Recursion) {
+  const GrammarPtr nested = made(Grammar::from_gbnf("root ::= \"(\" root \")\" root | \"\""));
+  EXPECT_TRUE(takes(nested, "(()())()"));
+  EXPECT_FALSE(takes(nested, "(()"));
+  const GrammarPtr right = made(Grammar::from_gbnf("root ::= \"a\" root | \"b\""));
+  EXPECT_TRUE(takes(right, std::string(20000, 'a') + "b"));
+  const GrammarPtr left = made(Grammar::from_gbnf("root ::= root \"+\" [0-9] | [0-9]"));
+  EXPECT_TRUE(takes(left, "1+2+3"));
+  EXPECT_FALSE(takes(left, "+1"));
+  const GrammarPtr ambiguous = made(Grammar::from_gbnf("root ::= \"a\" root root | \"a\""));
+  EXPECT_TRUE(takes(ambiguous, std::string(201, 'a')));
+  EXPECT_FALSE(takes(ambiguous, std::string(200, 'a')));
+}
+
+TEST(Gbnf, RefusesWithASentence) {
+  for (const char* text : {"", "root ::= x", "a ::= \"b\"", "root ::= \"a", "root ::= [a", "root ::= (\"a\"", "root ::= \"a\"\nroot ::= \"b\"",
+                           "root ::= a\na ::= b \"x\"\nb ::= a | \"y\"", "root = \"a\"", "root ::= \"a\"{3,1}", "root ::= \"\\q\"",
+                           "root ::= <think>", "root ::= a\na ::= \"x\" a"}) {
+    Result<GrammarPtr> grammar = Grammar::from_gbnf(text);
+    EXPECT_FALSE(grammar.ok()) << text;
+    if (!grammar) EXPECT_FALSE(grammar.error().message.empty());
+  }
+}
+
+TEST(Lark, ReadsTheCommonSubset) {
+  const GrammarPtr grammar = made(Grammar::from_lark(R"(
+// a calculator
+?start: sum
+?sum: product | sum "+" product -> add
+    | sum "-" product
+product: atom ("*" atom)*
+atom: NUMBER | "(" sum ")" | NAME ["!"] | HEX~2..3
+NAME.2: /[a-z]\w*/
+HEX: "0x"i "a".."f"
+%import common.NUMBER
+%import common.WS_INLINE -> SPACE
+%ignore SPACE
+)"));
+  EXPECT_TRUE(takes(grammar, "1 + 2*(3 - x1) "));
+  EXPECT_TRUE(takes(grammar, " foo ! * 2.5e3"));
+  EXPECT_TRUE(takes(grammar, "0xa0Xb"));
+  EXPECT_FALSE(takes(grammar, "0xa"));
+  EXPECT_FALSE(takes(grammar, "1 +"));
+  EXPECT_FALSE(takes(grammar, "X"));
+  for (const char* text : {"start: a", "start: \"a", "start: /a", "start: /a/i", "%declare X\nstart: X", "start{x}: x", "%import other.X\nstart: X",
+                           "%ignore x\nstart: \"a\"", "start: \"a\"~3..1"})
+    EXPECT_FALSE(Grammar::from_lark(text).ok()) << text;
+}
+
+TEST(Choices, AreTheWholeAnswer) {
+  const GrammarPtr grammar = made(Grammar::from_choices({"yes", "no", "not sure"}));
+  EXPECT_TRUE(takes(grammar, "no"));
+  EXPECT_TRUE(takes(grammar, "not sure"));
+  EXPECT_FALSE(takes(grammar, "not"));
+  EXPECT_FALSE(Grammar::from_choices({}).ok());
+  EXPECT_FALSE(Grammar::from_choices({"\xFF"}).ok());
+}
+
+TEST(RegexGrammar, MatchesTheWholeAnswer) {
+  const GrammarPtr grammar = made(Grammar::from_regex("\\d{3}-\\d{4}"));
+  EXPECT_TRUE(takes(grammar, "555-1234"));
+  EXPECT_FALSE(takes(grammar, "x555-1234"));
+  EXPECT_FALSE(takes(grammar, "555-12345"));
+  EXPECT_FALSE(Grammar::from_regex("a(?!)").ok());
+}
+
+TEST(Tags, ConstrainOnlyBehindTheirBegin) {
+  const std::vector<StructuralTag> tags = {{"<f>", json(R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false})"), "</f>"},
+                                           {"<g>", json(R"({"type": "boolean"})"), ""}};
+  const GrammarPtr grammar = made(Grammar::from_tags(tags, false, false));
+  EXPECT_TRUE(takes(grammar, ""));
+  EXPECT_TRUE(takes(grammar, "free < text <f <"));
+  EXPECT_TRUE(takes(grammar, "x <f>{\"a\": 1}</f> then <g>true and <<f>{\"a\": 2}</f>"));
+  EXPECT_FALSE(takes(grammar, "x <f>{\"b\": 1}</f>"));
+  EXPECT_FALSE(takes(grammar, "x <f>"));
+  EXPECT_FALSE(takes(grammar, "<f>{\"a\": 1}<f>"));
+  const GrammarPtr once = made(Grammar::from_tags(tags, true, true));
+  EXPECT_FALSE(takes(once, "nothing"));
+  EXPECT_TRUE(takes(once, "so: <f>{\"a\": 1}</f>"));
+  EXPECT_FALSE(takes(once, "so: <f>{\"a\": 1}</f> more"));
+  EXPECT_FALSE(Grammar::from_tags({{"", json("{}"), ""}}, false, false).ok());
+  EXPECT_FALSE(Grammar::from_tags({{"<a>", json(R"({"type": "x"})"), ""}}, false, false).ok());
+}
+
+}  // namespace
+}  // namespace unisono::grammar

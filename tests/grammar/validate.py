@@ -1,0 +1,34 @@
+"""Judges what grammar_sample wrote: every finished answer must parse and validate with the jsonschema package.
+
+usage: grammar_sample 3 1 < cases.jsonl | python validate.py
+needs: pip install 'jsonschema[format]'
+"""
+import json
+import sys
+
+import jsonschema
+
+
+def main():
+    counts = {"valid": 0, "cut": 0, "refused": 0, "wrong": 0}
+    for line in sys.stdin:
+        case = json.loads(line)
+        if "text" not in case:
+            counts["cut" if "cut" in case else "refused"] += 1
+            continue
+        try:
+            value = json.loads(case["text"])
+            kind = jsonschema.validators.validator_for(case["schema"], default=jsonschema.Draft202012Validator)
+            kind(case["schema"], format_checker=kind.FORMAT_CHECKER).validate(value)
+            counts["valid"] += 1
+        except (ValueError, jsonschema.ValidationError) as error:
+            counts["wrong"] += 1
+            print("WRONG", case["name"], case["text"][:300], str(error).splitlines()[0][:200])
+        except Exception as error:  # the judge itself can't read the schema
+            counts["judge failed"] = counts.get("judge failed", 0) + 1
+    print(json.dumps(counts))
+    return 1 if counts["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
