@@ -52,7 +52,7 @@ TEST(Regex, RefusesWhatItCannotDoByName) {
   for (const char* pattern : {"(a)\\1", "(?<=a)b", "\\bword", "a**", "(", "[z-a]", "a{3,1}", "\\p{Klingon}", "(?i)a", "[", "\\", "(^a)+"}) {
     Result<RegexId> language = parse_regex(pool, pattern, Match::anywhere);
     EXPECT_FALSE(language.ok()) << pattern;
-    if (!language) EXPECT_NE(language.error().message.find("pattern"), std::string::npos);
+    EXPECT_TRUE(language.ok() || language.error().message.find("pattern") != std::string::npos);
   }
 }
 
