@@ -19,6 +19,8 @@ using Block = std::vector<StmtPtr>;
 
 // Deepest nesting of nodes; statements count too. Evaluation recurses as deep.
 constexpr int kMaxNesting = 200;
+// Most parameters of a macro, and named arguments of a call.
+constexpr size_t kMaxNames = 1000;
 
 // A variable: a slot of the function that is running, or of one it was defined in.
 struct SlotRef {

@@ -42,7 +42,7 @@ size_t Iteration::length() const {
 }
 
 bool Iteration::next(Value& element) {
-  budget_->charge(Budget::kNode / 2);
+  budget_->charge(Budget::kNode);
   if (sequence_ != nullptr) {
     size_t& at = sequence_->kind == SequenceKind::iterator ? sequence_->next : at_;
     if (at >= sequence_->items.size()) return false;
@@ -106,6 +106,7 @@ Value Machine::call(const Value& callee, Args args) {
 }
 
 Value Machine::filter(std::string_view name, const Value& input, Args args) {
+  budget_.charge(name.size() / 4);
   const Filter* filter = find_filter(name);
   if (filter == nullptr && is_unsupported_filter(name)) fail("the filter '" + std::string(name) + "' is not supported.");
   if (filter == nullptr) fail("there is no filter '" + std::string(name) + "'.");
@@ -113,12 +114,14 @@ Value Machine::filter(std::string_view name, const Value& input, Args args) {
 }
 
 bool Machine::test(std::string_view name, const Value& input, Args args) {
+  budget_.charge(name.size() / 4);
   const Test* test = find_test(name);
   if (test == nullptr) fail("there is no test '" + std::string(name) + "'.");
   return (*test)(*this, input, std::move(args));
 }
 
 Value Machine::attribute(const Value& object, std::string_view name) {
+  budget_.charge(name.size() / 4);
   if (const Undefined* undefined = object.get<Undefined>()) fail(*undefined->why);
   std::optional<Value> found;
   if (Object* thing = object.object())
@@ -158,7 +161,7 @@ Value& Machine::slot(const SlotRef& ref) {
 // Gives the variables of a scope what they hold before it begins.
 void Machine::enter(const Scope& scope) {
   for (const Load& load : scope) {
-    budget_.charge(Budget::kNode / 4);
+    budget_.charge(Budget::kNode);
     Value value;
     if (load.from == Load::From::outer) {
       value = slot(load.outer);
@@ -193,7 +196,7 @@ void Machine::unpack(const Expr& target, const Value& value) {
 
 Text Machine::call_function(const Function& function, const ActivationPtr& outer, Args args) {
   Deeper deeper(*this);
-  budget_.charge(static_cast<size_t>(function.n_slots) * Budget::kElement);
+  budget_.charge(Budget::kObject + static_cast<size_t>(function.n_slots) * Budget::kElement);
   auto activation = std::make_shared<Activation>();
   activation->slots.resize(static_cast<size_t>(function.n_slots));
   activation->outer = outer;
@@ -217,6 +220,7 @@ Text Machine::call_function(const Function& function, const ActivationPtr& outer
 void Machine::bind_parameters(const Function& function, Activation& activation, Args args) {
   auto take_named = [&](std::string_view name) {
     Value value;
+    budget_.charge(args.named.size());
     auto entry = std::find_if(args.named.begin(), args.named.end(), [&](const auto& arg) { return arg.first == name; });
     if (entry != args.named.end()) {
       value = std::move(entry->second);
@@ -309,6 +313,7 @@ Machine::Flow Machine::run_branch(const Stmt& stmt) {
 }
 
 Machine::Flow Machine::run_loop(const Stmt& stmt) {
+  budget_.charge(Budget::kObject);
   auto loop = std::make_shared<Loop>(*this, stmt, eval(*stmt.value));
   struct Close {
     Loop& loop;

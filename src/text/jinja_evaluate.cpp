@@ -38,11 +38,13 @@ Value Machine::eval(const Expr& expr) {
 
 Value Machine::eval_name(const Expr& expr) {
   const Value& value = slot(expr.slot);
-  return value.is<Missing>() ? undefined("'" + expr.name + "' is undefined") : value;
+  if (!value.is<Missing>()) return value;
+  budget_.charge(Budget::kObject + expr.name.size());
+  return undefined("'" + expr.name + "' is undefined");
 }
 
 Value Machine::eval_sequence(const Expr& expr) {
-  budget_.charge(expr.parts.size() * Budget::kElement);
+  budget_.charge(Budget::kObject + expr.parts.size() * Budget::kElement);
   std::vector<Value> items;
   items.reserve(expr.parts.size());
   for (const ExprPtr& part : expr.parts) items.push_back(eval(*part));
@@ -50,7 +52,7 @@ Value Machine::eval_sequence(const Expr& expr) {
 }
 
 Value Machine::eval_dict(const Expr& expr) {
-  budget_.charge(expr.parts.size() * Budget::kElement);
+  budget_.charge(Budget::kObject + expr.parts.size() * Budget::kElement);
   Dict dict;
   for (size_t i = 0; i < expr.parts.size(); i += 2) {
     Value key = eval(*expr.parts[i]);

@@ -445,6 +445,7 @@ std::unique_ptr<CallArgs> ExpressionParser::call_args() {
       ensure(args->double_star == nullptr);
       std::string name = take().text;
       take();
+      if (args->named.size() >= kMaxNames) fail_at(line, "a call has more than 1000 named arguments.");
       for (const auto& [other, value] : args->named)
         if (other == name) fail_at(line, "the argument '" + name + "' is given twice.");
       args->named.emplace_back(std::move(name), expression());

@@ -79,6 +79,7 @@ Dict dict_of(Machine& machine, Args args, std::string_view callee) {
 }
 
 Value make_namespace(Machine& machine, const Value&, Args args) {
+  machine.budget().charge(Budget::kObject);
   auto names = std::make_shared<Namespace>();
   for (auto& [key, value] : dict_of(machine, std::move(args), "namespace").entries) {
     if (key.text() == nullptr) fail("the attributes of a namespace are named by strings");

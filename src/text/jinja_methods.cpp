@@ -134,6 +134,7 @@ Value starts_or_ends(Machine& machine, const Value& self, Args args) {
   auto holds = [&](const Value& affix) {
     if (affix.text() == nullptr) fail("startswith and endswith need a str or a tuple of str");
     std::string_view view = part.text.view(), wanted = affix.text()->view();
+    machine.budget().charge(Budget::kNode + wanted.size() / 8);
     return !part.beyond && (at_end ? view.ends_with(wanted) : view.starts_with(wanted));
   };
   const Sequence* several = params[0].sequence();
@@ -142,10 +143,11 @@ Value starts_or_ends(Machine& machine, const Value& self, Args args) {
 }
 
 template <bool at_end>
-Value remove_affix(Machine&, const Value& self, Args args) {
+Value remove_affix(Machine& machine, const Value& self, Args args) {
   Params params(std::move(args), "removeprefix", {""}, 1);
   const Text& text = text_of(self);
   Text affix = params.text(0);
+  machine.budget().charge(affix.size() / 8);
   bool there = at_end ? text.view().ends_with(affix.view()) : text.view().starts_with(affix.view());
   if (!there) return text;
   return at_end ? text.slice(0, text.size() - affix.size()) : text.slice(affix.size(), text.size());
@@ -337,7 +339,7 @@ bool is_unsupported(const Value& self, std::string_view name) {
 
 }  // namespace
 
-std::optional<Value> find_method(Machine&, const Value& self, std::string_view name) {
+std::optional<Value> find_method(Machine& machine, const Value& self, std::string_view name) {
   const Methods* methods = nullptr;
   const Sequence* s = self.sequence();
   if (self.text() != nullptr) methods = &str_methods();
@@ -354,6 +356,7 @@ std::optional<Value> find_method(Machine&, const Value& self, std::string_view n
   if (methods == nullptr) return std::nullopt;
   auto entry = methods->find(name);
   if (entry == methods->end()) return std::nullopt;
+  machine.budget().charge(Budget::kObject);
   return Value(make_builtin(entry->first, entry->second, self));
 }
 

@@ -38,7 +38,8 @@ Value method_of(Object& object, std::string_view name, Builtin::Body body) {
 
 }  // namespace
 
-std::optional<Value> Namespace::attribute(Machine&, std::string_view name) {
+std::optional<Value> Namespace::attribute(Machine& machine, std::string_view name) {
+  machine.budget().charge(attributes.size());
   for (const auto& [key, value] : attributes)
     if (key == name) return value;
   return std::nullopt;

@@ -183,6 +183,7 @@ void Parser::signature(Function& function) {
     if (!function.parameters.empty()) expect_sign(",");
     if (current().kind != TokenKind::name) fail_at(current().line, "the name of a parameter is expected.");
     std::string name = take().text;
+    if (function.parameters.size() >= kMaxNames) fail_at(current().line, "a macro has more than 1000 parameters.");
     if (std::find(function.parameters.begin(), function.parameters.end(), name) != function.parameters.end())
       fail_at(current().line, "the parameter '" + name + "' appears twice.");
     function.parameters.push_back(std::move(name));

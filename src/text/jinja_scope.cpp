@@ -11,7 +11,7 @@ namespace unisono::text::jinja {
 
 namespace {
 
-constexpr size_t kMaxCopies = 20'000'000;  // of names, when branches are looked at one by one
+constexpr size_t kMaxCopies = 5'000'000;  // of names, when branches are looked at one by one
 
 // A function while its names are bound.
 struct Home {

@@ -174,7 +174,7 @@ Text replace(Budget& budget, const Text& text, std::string_view what, const Text
   for (Int n = 0; limit < 0 || n < limit; ++n) {
     if (what.empty()) {  // before every character, and at the end
       builder.append(by);
-      budget.charge(Budget::kNode / 4);
+      budget.charge(Budget::kNode);
       if (at >= view.size()) break;
       size_t next = at + code_point_at(view, at).length;
       builder.append(text.slice(at, next));
@@ -185,7 +185,7 @@ Text replace(Budget& budget, const Text& text, std::string_view what, const Text
     if (found == kNotFound) break;
     builder.append(text.slice(at, found));
     builder.append(by);
-    budget.charge(Budget::kNode / 4);
+    budget.charge(Budget::kNode);
     at = found + what.size();
   }
   builder.append(text.slice(at, view.size()));
@@ -202,6 +202,7 @@ Text join(Budget& budget, const Text& separator, const std::vector<Text>& parts)
 }
 
 Text padded(Budget& budget, const Text& text, Int width, const Text& fill, Side text_side) {
+  budget.charge(text.size() / 8 + fill.size());
   if (count_code_points(fill.view()) != 1) fail("The fill character must be exactly one character long");
   Int length = static_cast<Int>(count_code_points(text.view()));
   if (width <= length) return text;

@@ -8,6 +8,8 @@ namespace unisono::text::jinja {
 
 namespace {
 
+constexpr uint64_t kMarkUnits = sizeof(MarkedText::Span);
+
 void check_length(size_t bytes) {
   if (bytes > Budget::kMaxText) fail("A text in the chat template grows beyond 16 MiB.");
 }
@@ -18,7 +20,7 @@ void fail(std::string message) { throw Failure{std::move(message)}; }
 
 void Budget::exhausted() { fail("The chat template takes more steps than a rendering may take."); }
 
-void Text::Buffer::append(const Buffer& source, size_t begin, size_t end) {
+size_t Text::Buffer::append(const Buffer& source, size_t begin, size_t end) {
   size_t base = bytes.size();
   auto span = std::partition_point(source.from_user.begin(), source.from_user.end(),
                                    [&](const MarkedText::Span& s) { return s.end <= begin; });
@@ -27,6 +29,7 @@ void Text::Buffer::append(const Buffer& source, size_t begin, size_t end) {
   bytes.append(source.bytes, begin, end - begin);
   for (const MarkedText::Span& s : marks)
     mark(base + std::max(s.begin, begin) - begin, base + std::min(s.end, end) - begin);
+  return marks.size();
 }
 
 void Text::Buffer::mark(size_t begin, size_t end) {
@@ -97,7 +100,7 @@ Text concat(Budget& budget, const Text& left, const Text& right) {
   }
   // Other texts may look at this buffer: they see bytes before its end only.
   budget.charge(right.size());
-  left.buffer_->append(*right.buffer_, right.begin_, right.end_);
+  budget.charge(kMarkUnits * left.buffer_->append(*right.buffer_, right.begin_, right.end_));
   Text whole = left.as_markup(false);
   whole.end_ += right.size();
   return whole;
@@ -106,7 +109,7 @@ Text concat(Budget& budget, const Text& left, const Text& right) {
 Text::Buffer& TextBuilder::room_for(size_t bytes) {
   budget_.charge(bytes);
   if (buffer_ == nullptr) {
-    budget_.charge(Budget::kNode);
+    budget_.charge(Budget::kObject);
     buffer_ = std::make_shared<Text::Buffer>();
   }
   check_length(buffer_->bytes.size() + bytes);
@@ -115,7 +118,7 @@ Text::Buffer& TextBuilder::room_for(size_t bytes) {
 
 void TextBuilder::append(const Text& piece) {
   if (piece.empty()) return;
-  room_for(piece.size()).append(*piece.buffer_, piece.begin_, piece.end_);
+  budget_.charge(kMarkUnits * room_for(piece.size()).append(*piece.buffer_, piece.begin_, piece.end_));
 }
 
 void TextBuilder::append(std::string_view piece, bool from_user) {

@@ -24,9 +24,10 @@ struct Failure {
 // done.
 class Budget {
  public:
-  static constexpr uint64_t kUnits = 256'000'000;       // a byte copied is one, a node evaluated is kNode
-  static constexpr uint64_t kNode = 32;                 // so some 8 million nodes
-  static constexpr uint64_t kElement = 48;              // an element of a list or dict
+  static constexpr uint64_t kUnits = 256'000'000;       // a byte copied is one, which bounds the memory too
+  static constexpr uint64_t kNode = 8;                  // a node evaluated: so some 32 million, about a second
+  static constexpr uint64_t kElement = 64;              // an element of a list or dict
+  static constexpr uint64_t kObject = 128;              // anything that is allocated on its own
   static constexpr size_t kMaxText = size_t(16) << 20;  // bytes in one string, and in the whole output
 
   void charge(uint64_t units) {
@@ -69,8 +70,9 @@ class Text {
     std::vector<MarkedText::Span> from_user{};  // in order, apart from each other
     bool constant = false;
 
-    void append(const Buffer& source, size_t begin, size_t end);  // source may be this buffer
-    void mark(size_t begin, size_t end);                          // end of bytes only
+    // Gives the number of marks that came along. source may be this buffer.
+    size_t append(const Buffer& source, size_t begin, size_t end);
+    void mark(size_t begin, size_t end);  // end of bytes only
   };
   std::vector<MarkedText::Span>::const_iterator first_span() const;
 

@@ -143,6 +143,7 @@ Value truncate(Machine& machine, const Value& input, Args args) {
   const Text& text = must_be_text(input, "truncate");
   Text end = params.has(2) ? params.text(2) : Text::constant("...");
   Int length = params.integer(0, 255), leeway = params.has_value(3) ? params.integer(3, 5) : 5;
+  machine.budget().charge((text.size() + end.size()) / 8);
   Int end_length = static_cast<Int>(count_code_points(end.view()));
   if (length < end_length || leeway < 0) fail("the length that 'truncate' is given is too small");
   if (static_cast<Int>(count_code_points(text.view())) <= length + leeway) return text;
@@ -168,11 +169,12 @@ Value format_filter(Machine& machine, const Value& input, Args args) {
   return format_percent(machine, text, make_dict(std::move(dict)));
 }
 
-Value int_filter(Machine&, const Value& input, Args args) {
+Value int_filter(Machine& machine, const Value& input, Args args) {
   Params params(std::move(args), "int", {"default", "base"});
   Value fallback = params.take_or(0, 0);
   refuse_undefined(input);
   if (const Text* text = input.text()) {
+    machine.budget().charge(text->size());
     Int base = params.integer(1, 10);
     if (base != 0 && (base < 2 || base > 36)) return fallback;
     if (std::optional<Int> value = parse_int(text->view(), static_cast<int>(base))) return *value;
@@ -185,9 +187,10 @@ Value int_filter(Machine&, const Value& input, Args args) {
   return whole_part(*number);
 }
 
-Value float_filter(Machine&, const Value& input, Args args) {
+Value float_filter(Machine& machine, const Value& input, Args args) {
   Params params(std::move(args), "float", {"default"});
   refuse_undefined(input);
+  if (input.text() != nullptr) machine.budget().charge(input.text()->size());
   std::optional<double> value = input.text() != nullptr ? parse_float(input.text()->view()) : input.number();
   return value ? Value(*value) : params.take_or(0, 0.0);
 }

@@ -213,7 +213,7 @@ std::string_view type_name(const Value& value) {
 }
 
 bool equal(Budget& budget, const Value& left, const Value& right) {
-  budget.charge(Budget::kNode / 4);
+  budget.charge(Budget::kNode);
   std::optional<double> x = left.number(), y = right.number();
   if (x && y) {
     std::optional<Int> i = left.integer(), j = right.integer();
@@ -252,7 +252,7 @@ bool less(Budget& budget, const Value& left, const Value& right, std::string_vie
 }
 
 size_t hash_of(Budget& budget, const Value& value) {
-  budget.charge(Budget::kNode / 4);
+  budget.charge(Budget::kNode);
   if (const Text* text = value.text()) {
     budget.charge(text->size() / 8);
     return std::hash<std::string_view>{}(text->view());
