@@ -55,6 +55,9 @@ Result<void> check_request(const Request& request, int vocab_size, int max_conte
   if (auto checked = check_prompt(request, vocab_size, max_context); !checked) return checked;
   if (auto checked = check_counts(request, vocab_size); !checked) return checked;
   if (auto checked = check_stops(request, vocab_size); !checked) return checked;
+  if (request.cache_salt.size() > kMaxSaltBytes)
+    return refusal("cache_salt", "cache_salt has " + std::to_string(request.cache_salt.size()) + " bytes; it may have " +
+                                     std::to_string(kMaxSaltBytes) + ".");
   return decode::validate(request.sampling, vocab_size);
 }
 

@@ -52,7 +52,9 @@ struct Engine::Impl {
         options(completed(o, m.hparams())),
         kv(make_kv(options, m.hparams())),
         pool(options.n_blocks),
-        scheduler(pool, {.token_budget = options.token_budget, .max_running = options.max_running}),
+        index(options.prefix_cache ? options.n_blocks : 0),
+        scheduler(pool, {.token_budget = options.token_budget, .max_running = options.max_running},
+                  options.prefix_cache ? &index : nullptr),
         rows(options.token_budget, options.max_running, team.size()) {
     publish();
     thread = std::thread([this] { loop(); });
@@ -82,6 +84,7 @@ struct Engine::Impl {
   const EngineOptions options;
   model::KvStore kv;
   BlockPool pool;
+  PrefixIndex index;
   Scheduler scheduler;
   StepRows rows;
   std::unordered_map<RequestId, std::unique_ptr<Job>> jobs{};
@@ -100,7 +103,7 @@ struct Engine::Impl {
 
   std::atomic<int> queued{0};  // submitted and in no step yet
   std::atomic<int> running_now{0}, waiting_now{0}, blocks_free_now{0};
-  std::atomic<uint64_t> steps_now{0}, preemptions_now{0};
+  std::atomic<uint64_t> steps_now{0}, preemptions_now{0}, prefix_queries_now{0}, prefix_hits_now{0};
   std::thread thread{};
 };
 
@@ -222,6 +225,7 @@ void Engine::Impl::deliver() {
     Pick& pick = rows.picks()[i];
     if (row.scores_prompt) {
       row.job->prompt_results.push_back(std::move(pick.result));
+      row.job->n_scored++;
     } else if (pick.token) {
       deliver_token(*row.job, pick);
     } else {
@@ -249,8 +253,9 @@ void Engine::Impl::leave(Job& job, FinishReason reason, std::string error) {
 // Completes the delta and calls the client. After the last one the job is gone, its blocks are free.
 void Engine::Impl::send(Job& job, Delta&& delta) {
   const auto n_prompt = static_cast<int>(job.request.prompt.size());
-  delta.usage = {.prompt_tokens = n_prompt, .completion_tokens = job.output.n_tokens()};
-  const bool prompt_scored = job.request.prompt_logprobs && static_cast<int>(job.prompt_results.size()) == n_prompt - 1;
+  delta.usage = {
+      .prompt_tokens = n_prompt, .completion_tokens = job.output.n_tokens(), .cached_tokens = job.n_cached.value_or(0)};
+  const bool prompt_scored = job.request.prompt_logprobs && job.n_scored == n_prompt - 1;
   if (!job.has_answered && prompt_scored) {
     delta.prompt = std::move(job.prompt_results);
     job.score_until = 0;
@@ -279,6 +284,8 @@ void Engine::Impl::publish() {
   blocks_free_now = pool.n_free();
   steps_now = steps;
   preemptions_now = scheduler.n_preemptions();
+  prefix_queries_now = scheduler.prefix_queries();
+  prefix_hits_now = scheduler.prefix_hits();
 }
 
 void Engine::Impl::audit_here() const {
@@ -302,7 +309,9 @@ EngineState Engine::state() const {
                     .blocks_free = impl_->blocks_free_now,
                     .blocks_total = impl_->options.n_blocks,
                     .steps = impl_->steps_now,
-                    .preemptions = impl_->preemptions_now};
+                    .preemptions = impl_->preemptions_now,
+                    .prefix_queries = impl_->prefix_queries_now,
+                    .prefix_hits = impl_->prefix_hits_now};
   std::lock_guard lock(impl_->mutex);
   state.waiting += static_cast<int>(impl_->submissions.size());
   return state;

@@ -28,6 +28,7 @@ struct EngineOptions {
   int max_running = 64;               // sequences of one step; at most token_budget
   int max_waiting = 1024;             // queue length; full: submit() fails
   bool kv_f32 = false;                // keys and values in f32 instead of f16
+  bool prefix_cache = true;           // prompts that begin alike share blocks; changes speed, never an answer
   std::vector<TokenId> end_tokens{};  // the model's own
 };
 
@@ -37,7 +38,9 @@ struct EngineState {
   int running = 0, waiting = 0;
   int blocks_free = 0, blocks_total = 0;
   uint64_t steps = 0;
-  uint64_t preemptions = 0;  // sequences that gave way and were computed again
+  uint64_t preemptions = 0;     // sequences that gave way and were computed again
+  uint64_t prefix_queries = 0;  // prompt tokens that were looked for in the prefix cache
+  uint64_t prefix_hits = 0;     // of them, those found there
 };
 
 class Engine {

@@ -27,6 +27,7 @@ struct Job : Sequence {
     blocks.reserve(static_cast<size_t>(blocks_for(longest)));
     tokens.assign(request.prompt.begin(), request.prompt.end());
     n_tokens = n_prompt;
+    salt = request.cache_salt;
     if (request.prompt_logprobs) {
       score_until = n_prompt - 1;
       prompt_results.reserve(static_cast<size_t>(n_prompt - 1));
@@ -48,7 +49,6 @@ struct Job : Sequence {
   const uint64_t id;
   const Request request;
   Output output;
-  std::vector<TokenId> tokens{};                // prompt and answer
   std::optional<decode::TokenCounts> counts{};  // with penalties
   std::vector<TokenResult> prompt_results{};    // of prompt tokens 1, 2, ..., as far as scored
   Clock::time_point submitted{}, started{}, first_token{};

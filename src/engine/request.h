@@ -37,6 +37,7 @@ struct TokenResult {
 struct Usage {
   int prompt_tokens = 0;
   int completion_tokens = 0;
+  int cached_tokens = 0;  // of the prompt's, those whose keys and values were in the cache
 };
 
 // Wall time in seconds.
@@ -58,6 +59,8 @@ struct Delta {
   Timings timings{};  // with finish
 };
 
+inline constexpr size_t kMaxSaltBytes = 256;
+
 struct Request {
   std::vector<TokenId> prompt{};  // at least one token
   decode::SamplingParams sampling{};
@@ -70,6 +73,7 @@ struct Request {
   int top_logprobs = 0;
   bool prompt_logprobs = false;
   bool show_special = false;  // control tokens appear in the text
+  std::string cache_salt{};   // prefixes are shared only with requests of the same salt; at most kMaxSaltBytes
   // Called on the engine thread for every delta, the last one with finish set; must be quick and must not throw or call
   // the engine.
   std::function<void(Delta&&)> on_delta{};

@@ -40,8 +40,7 @@ const model::Batch& StepRows::build(std::span<const PlanItem> plan) {
     sequences_.push_back({first_row, item.n_rows, job.n_computed, job.blocks});
     tokens_.insert(tokens_.end(), job.tokens.begin() + job.n_computed, job.tokens.begin() + end);
     // What was scored before a preemption isn't scored again.
-    const int unscored = static_cast<int>(job.prompt_results.size());
-    for (int position = std::max(job.n_computed, unscored); position < std::min(end, job.score_until); position++) {
+    for (int position = std::max(job.n_computed, job.n_scored); position < std::min(end, job.score_until); position++) {
       logits_rows_.push_back(first_row + position - job.n_computed);
       rows_.push_back({&job, position, true});
     }

@@ -16,9 +16,11 @@ SchedulerLimits checked(SchedulerLimits limits) {
 
 }  // namespace
 
-Scheduler::Scheduler(BlockPool& pool, const SchedulerLimits& limits) : pool_(pool), limits_(checked(limits)) {
+Scheduler::Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index)
+    : pool_(pool), limits_(checked(limits)), index_(index) {
   running_.reserve(static_cast<size_t>(limits_.max_running));
   plan_.reserve(static_cast<size_t>(limits_.max_running));
+  if (index_ != nullptr) found_.reserve(static_cast<size_t>(pool_.n_blocks()));
 }
 
 void Scheduler::add(Sequence& sequence) {
@@ -43,7 +45,11 @@ std::span<const PlanItem> Scheduler::plan() {
 }
 
 void Scheduler::commit() {
-  for (const PlanItem& item : plan_) item.sequence->n_computed += item.n_rows;
+  for (const PlanItem& item : plan_) {
+    const int n_before = item.sequence->n_computed;
+    item.sequence->n_computed += item.n_rows;
+    if (index_ != nullptr) enter_full_blocks(*item.sequence, n_before);
+  }
   plan_.clear();
 }
 
@@ -68,13 +74,59 @@ void Scheduler::admit() {
     Sequence& sequence = *waiting_.front();
     // A block in hand for each running sequence, so that who comes in now needn't leave at once.
     const int reserve = n_running();
-    const int wanted = blocks_for(sequence.n_tokens);
-    if (wanted + reserve > pool_.n_free()) return;
+    find_prefix(sequence);
+    const auto held = std::ranges::count_if(found_, [&](BlockId block) { return pool_.references(block) > 0; });
+    if (blocks_for(sequence.n_tokens) - static_cast<int>(held) + reserve > pool_.n_free()) return;
     waiting_.pop_front();
     running_.push_back(&sequence);
-    for (int i = 0; i < wanted; i++) sequence.blocks.push_back(pool_.acquire());
+    start(sequence);
     plan_chunk(sequence);
   }
+}
+
+// Only looks; who stays in the queue for want of blocks has touched none.
+void Scheduler::find_prefix(const Sequence& sequence) {
+  found_.clear();
+  if (index_ == nullptr) return;
+  int usable = sequence.n_tokens - 1;
+  if (sequence.score_until > 0) usable = std::min(usable, sequence.n_scored);
+  index_->find(sequence.salt, sequence.tokens, usable / model::kBlockTokens, found_);
+}
+
+// With the blocks found and fresh ones for the rest. The found ones first: a fresh one may not be one of them.
+void Scheduler::start(Sequence& sequence) {
+  for (const BlockId block : found_) {
+    pool_.share(block);
+    sequence.blocks.push_back(block);
+  }
+  sequence.n_computed = static_cast<int>(found_.size()) * model::kBlockTokens;
+  while (static_cast<int>(sequence.blocks.size()) < blocks_for(sequence.n_tokens)) sequence.blocks.push_back(take_block());
+  if (sequence.n_cached) return;
+  sequence.n_cached = sequence.n_computed;
+  if (index_ == nullptr || sequence.score_until > 0) return;
+  prefix_queries_ += static_cast<uint64_t>(sequence.n_tokens);
+  prefix_hits_ += static_cast<uint64_t>(sequence.n_computed);
+}
+
+void Scheduler::enter_full_blocks(Sequence& sequence, int n_before) {
+  const std::span<const TokenId> tokens(sequence.tokens);
+  for (auto i = static_cast<size_t>(n_before / model::kBlockTokens);
+       i < static_cast<size_t>(sequence.n_computed / model::kBlockTokens); i++) {
+    const BlockId mine = sequence.blocks[i], parent = i == 0 ? PrefixIndex::kNone : sequence.blocks[i - 1];
+    const auto content = tokens.subspan(i * model::kBlockTokens).first<model::kBlockTokens>();
+    const BlockId entered = index_->enter(sequence.salt, parent, content, mine);
+    if (entered == mine) continue;
+    pool_.share(entered);
+    pool_.release(mine);
+    sequence.blocks[i] = entered;
+  }
+}
+
+// What the block held can't be found from here on.
+BlockId Scheduler::take_block() {
+  const BlockId block = pool_.acquire();
+  if (index_ != nullptr) index_->forget(block);
+  return block;
 }
 
 // Its blocks are there since it was admitted.
@@ -97,7 +149,7 @@ bool Scheduler::grow(Sequence& sequence) {
       preempt_newest();
       if (itself) return false;
     }
-    sequence.blocks.push_back(pool_.acquire());
+    sequence.blocks.push_back(take_block());
   }
   return true;
 }
@@ -110,7 +162,8 @@ void Scheduler::preempt_newest() {
   n_preemptions_++;
 }
 
-// From the end, so that the beginnings, which others are likelier to want again, are overwritten last.
+// From the end, so that the beginnings, which others are likelier to want again, are overwritten last, and no block is
+// while one that follows it can be found.
 void Scheduler::release_blocks(Sequence& sequence) {
   while (!sequence.blocks.empty()) {
     pool_.release(sequence.blocks.back());
@@ -119,13 +172,31 @@ void Scheduler::release_blocks(Sequence& sequence) {
   sequence.n_computed = 0;
 }
 
+// What it has computed is in the index as what it is, and what it will write to is its own.
+void Scheduler::audit_prefix(const Sequence& sequence) const {
+  const std::span<const TokenId> tokens(sequence.tokens);
+  check(tokens.size() == static_cast<size_t>(sequence.n_tokens), "a sequence has the tokens it counts");
+  const auto n_full = static_cast<size_t>(sequence.n_computed / model::kBlockTokens);
+  for (size_t i = 0; i < sequence.blocks.size(); i++) {
+    const BlockId block = sequence.blocks[i], parent = i == 0 ? PrefixIndex::kNone : sequence.blocks[i - 1];
+    if (i < n_full) {
+      const auto content = tokens.subspan(i * model::kBlockTokens).first<model::kBlockTokens>();
+      check(index_->holds(block, sequence.salt, parent, content), "a full block is in the index with its content");
+    } else {
+      check(!index_->contains(block) && pool_.references(block) == 1, "a block that is written to has one holder");
+    }
+  }
+}
+
 void Scheduler::audit() const {
   pool_.audit();
+  if (index_ != nullptr) index_->audit();
   std::vector<int> held(static_cast<size_t>(pool_.n_blocks()), 0);
   for (const Sequence* sequence : running_) {
     check(sequence->n_computed <= sequence->n_tokens, "nothing is computed that isn't known");
     check(blocks_for(sequence->n_computed) <= static_cast<int>(sequence->blocks.size()), "what is computed has blocks");
     for (const BlockId block : sequence->blocks) held[static_cast<size_t>(block)]++;
+    if (index_ != nullptr) audit_prefix(*sequence);
   }
   for (const Sequence* sequence : waiting_)
     check(sequence->blocks.empty() && sequence->n_computed == 0, "who waits holds nothing");

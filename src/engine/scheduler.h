@@ -1,5 +1,5 @@
-// Who takes part in the next step, with how many tokens, and who gives way when blocks run out. Works on counters and
-// blocks; knows no tokens, no text and no clock.
+// Who takes part in the next step, with how many tokens, who gives way when blocks run out, and which blocks are shared.
+// Works on counters and blocks; passes tokens to the index, and knows no text and no clock.
 #pragma once
 
 #include <deque>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/block_pool.h"
+#include "engine/prefix_index.h"
 #include "engine/sequence.h"
 
 namespace unisono::engine {
@@ -24,7 +25,8 @@ struct PlanItem {
 
 class Scheduler {
  public:
-  Scheduler(BlockPool& pool, const SchedulerLimits& limits);
+  // Without an index nothing is shared. Both must outlive the scheduler, and nobody else may change them.
+  Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index = nullptr);
 
   // To the end of the queue. It must fit the pool alone, at its longest. The sequence outlives its time here.
   void add(Sequence& sequence);
@@ -33,15 +35,21 @@ class Scheduler {
 
   // The next step, valid until the next call of any function here. Sequences with one pending token come first, each with
   // it, so that a long prompt never holds them up; then those with more share what is left of the budget, oldest first;
-  // then waiting ones are admitted in order while blocks allow. When a running sequence needs a block and none is free, the
-  // newest gives way: its blocks are released, it waits at the head of the queue and computes its tokens again later.
+  // then waiting ones are admitted in order while blocks allow, with the blocks of their beginning that the index has, but
+  // for the last token, whose logits are wanted, and for prompt tokens whose log-probabilities are. When a running sequence
+  // needs a block and none is free, the newest gives way: its blocks are released, it waits at the head of the queue and
+  // computes its tokens again later.
   std::span<const PlanItem> plan();
-  // The step was computed: advances the counters. The caller adds the chosen tokens to n_tokens.
+  // The step was computed: advances the counters, and enters the blocks that became full in the index. Where another has
+  // the same content, the sequence goes on with that one. The caller adds the chosen tokens to n_tokens.
   void commit();
 
   int n_running() const { return static_cast<int>(running_.size()); }
   int n_waiting() const { return static_cast<int>(waiting_.size()); }
   uint64_t n_preemptions() const { return n_preemptions_; }
+  // Tokens of sequences when they were first admitted: looked up, and found.
+  uint64_t prefix_queries() const { return prefix_queries_; }
+  uint64_t prefix_hits() const { return prefix_hits_; }
 
   // Recounts: every held block belongs to exactly the tables that hold it; check()s that all agree.
   void audit() const;
@@ -50,18 +58,25 @@ class Scheduler {
   void plan_single_tokens();
   void plan_chunks();
   void admit();
+  void find_prefix(const Sequence& sequence);
+  void start(Sequence& sequence);
   void plan_chunk(Sequence& sequence);
+  void enter_full_blocks(Sequence& sequence, int n_before);
+  BlockId take_block();
   bool grow(Sequence& sequence);
   void preempt_newest();
   void release_blocks(Sequence& sequence);
+  void audit_prefix(const Sequence& sequence) const;
 
   BlockPool& pool_;
   const SchedulerLimits limits_;
+  PrefixIndex* const index_;          // or null
   std::vector<Sequence*> running_{};  // oldest first; all hold blocks
   std::deque<Sequence*> waiting_{};   // hold none
   std::vector<PlanItem> plan_{};
+  std::vector<BlockId> found_{};  // the prefix of who is about to be admitted
   int budget_left_ = 0, score_rows_left_ = 0;
-  uint64_t n_preemptions_ = 0;
+  uint64_t n_preemptions_ = 0, prefix_queries_ = 0, prefix_hits_ = 0;
 };
 
 }  // namespace unisono::engine

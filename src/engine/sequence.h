@@ -1,10 +1,13 @@
-// One sequence as the scheduler sees it: counters and a block table. There are no phases: prefill, decode and recomputing
-// after preemption are all n_computed < n_tokens.
+// One sequence as the scheduler sees it: counters, a block table, and the tokens by which blocks are found again. There are
+// no phases: prefill, decode, a found prefix and recomputing after preemption are all n_computed < n_tokens.
 #pragma once
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "engine/block_pool.h"
+#include "engine/request.h"
 #include "model/batch.h"
 
 namespace unisono::engine {
@@ -15,7 +18,11 @@ struct Sequence {
   int n_tokens = 0;               // known: the prompt, then what was chosen
   int n_computed = 0;             // of them, with keys and values in the blocks
   int score_until = 0;            // positions below want logits for each row (prompt log-probabilities)
+  int n_scored = 0;               // of them, the ones that have had theirs
   std::vector<BlockId> blocks{};  // block b holds positions [16 b, 16 b + 16)
+  std::vector<TokenId> tokens{};  // n_tokens of them; not read by a scheduler without an index
+  std::string_view salt{};        // prefixes are shared under equal salts only
+  std::optional<int> n_cached{};  // positions whose keys and values were there when it was first admitted
 
   int pending() const { return n_tokens - n_computed; }
 };

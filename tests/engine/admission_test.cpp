@@ -34,6 +34,8 @@ TEST(Admission, RefusesByField) {
   EXPECT_EQ(subject({.prompt = {1}, .stop_tokens = {100}}), "stop_tokens");
   EXPECT_EQ(subject({.prompt = {1}, .top_logprobs = -1}), "top_logprobs");
   EXPECT_EQ(subject({.prompt = {1}, .top_logprobs = 101}), "top_logprobs");
+  EXPECT_EQ(subject({.prompt = {1}, .cache_salt = std::string(kMaxSaltBytes, 's')}), "");
+  EXPECT_EQ(subject({.prompt = {1}, .cache_salt = std::string(kMaxSaltBytes + 1, 's')}), "cache_salt");
 }
 
 TEST(Admission, ATooLongPromptIsToldBothNumbers) {
