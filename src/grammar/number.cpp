@@ -129,34 +129,18 @@ void NumberSet::integer(bool strict) {
 
 void NumberSet::only(std::vector<Decimal> values) {
   std::vector<Decimal> kept;
-  for (const Decimal& v : values) {
-    const bool twice = std::any_of(kept.begin(), kept.end(), [&](const Decimal& k) { return k.compare(v) == 0; });
-    if (contains(v) && !twice) kept.push_back(v.trimmed());
-  }
+  for (const Decimal& v : values)
+    if (contains(v)) kept.push_back(v.trimmed());
+  std::sort(kept.begin(), kept.end(), [](const Decimal& a, const Decimal& b) { return a.compare(b) < 0; });
+  kept.erase(std::unique(kept.begin(), kept.end(), [](const Decimal& a, const Decimal& b) { return a.compare(b) == 0; }), kept.end());
   finite_ = std::move(kept);
 }
 
-bool NumberSet::intersect(const NumberSet& other) {
-  if (other.low_) at_least(*other.low_, other.low_open_);
-  if (other.high_) at_most(*other.high_, other.high_open_);
-  integer_ |= other.integer_;
-  strict_ |= other.strict_;
-  const bool fine = !other.step_ || multiple_of(*other.step_);
-  not_multiples_.insert(not_multiples_.end(), other.not_multiples_.begin(), other.not_multiples_.end());
-  excluded_.insert(excluded_.end(), other.excluded_.begin(), other.excluded_.end());
-  std::optional<std::vector<Decimal>> values = std::move(finite_);
+void NumberSet::settle() {
+  if (!finite_) return;
+  std::vector<Decimal> values = std::move(*finite_);
   finite_.reset();
-  if (other.finite_) {
-    if (!values) {
-      values = other.finite_;
-    } else {
-      std::erase_if(*values, [&](const Decimal& v) {
-        return std::none_of(other.finite_->begin(), other.finite_->end(), [&](const Decimal& o) { return o.compare(v) == 0; });
-      });
-    }
-  }
-  if (values) only(std::move(*values));
-  return fine;
+  only(std::move(values));
 }
 
 bool NumberSet::contains(const Decimal& value) const {
@@ -173,7 +157,7 @@ bool NumberSet::contains(const Decimal& value) const {
     if (value.is_multiple_of(step)) return false;
   auto equals = [&](const Decimal& other) { return other.compare(value) == 0; };
   if (std::any_of(excluded_.begin(), excluded_.end(), equals)) return false;
-  return !finite_ || std::any_of(finite_->begin(), finite_->end(), equals);
+  return !finite_ || std::binary_search(finite_->begin(), finite_->end(), value, [](const Decimal& a, const Decimal& b) { return a.compare(b) < 0; });
 }
 
 bool NumberSet::plain() const {

@@ -41,7 +41,8 @@ class NumberSet {
   void integer(bool strict = false);  // strict: written without a fraction
   void exclude(const Decimal& value) { excluded_.push_back(value); }
   void only(std::vector<Decimal> values);
-  bool intersect(const NumberSet& other);  // false as multiple_of()
+  // Applies to listed members what narrowed the set later.
+  void settle();
 
   bool contains(const Decimal& value) const;
   bool empty() const { return finite_ ? finite_->empty() : !alive(""); }

@@ -199,7 +199,7 @@ bool Normalizer::parts_empty(const std::vector<FormulaId>& parts, int depth) {
 
 // Surely; false says nothing.
 bool Normalizer::empty(Shape& shape, int depth) {
-  if (const auto* number = std::get_if<NumberSet>(&shape)) return number->empty();
+  if (auto* number = std::get_if<NumberSet>(&shape)) return number->settle(), number->empty();
   if (auto* p = std::get_if<Properties>(&shape)) {
     if (p->min > p->max) return true;
     uint64_t required = 0;
@@ -427,6 +427,7 @@ void Normalizer::collect(Normal& out, Shapes shapes, Kind kind) {
     if (reader_.error()) return;
     if (kind <= kTrue) out.constants |= kind;
     if (auto* number = std::get_if<NumberSet>(&shape)) {
+      number->settle();
       const std::string key = number->key();
       const bool known = std::any_of(out.numbers.begin(), out.numbers.end(), [&](const NumberSet& n) { return n.key() == key; });
       if (!known && !number->empty()) out.numbers.push_back(std::move(*number));
