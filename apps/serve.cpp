@@ -14,6 +14,7 @@
 #include "fingerprint.h"
 #include "serve/api.h"
 #include "serve/api_keys.h"
+#include "serve/constraints.h"
 #include "serve/http_server.h"
 #include "session.h"
 
@@ -123,7 +124,9 @@ int run(const ServeFlags& flags) {
   (*session)->engine =
       std::make_unique<engine::Engine>((*session)->loaded->model, loaded.tokenizer, (*session)->team, options);
 
-  const serve::ServeContext context = make_context(flags, **session, *std::move(print));
+  serve::Constraints constraints(loaded.tokenizer, options.end_tokens);
+  serve::ServeContext context = make_context(flags, **session, *std::move(print));
+  context.constraints = &constraints;
   serve::HttpOptions http;
   if (!keys->empty()) http.guard = serve::key_guard(*keys);
   if (flags.access_log) http.on_answered = log_access;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "base/check.h"
@@ -11,10 +12,21 @@ namespace unisono::decode {
 
 namespace {
 
+void apply_mask(std::span<float> scores, std::span<const uint64_t> allowed) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (size_t begin = 0; begin < scores.size(); begin += 64) {
+    const uint64_t word = begin / 64 < allowed.size() ? allowed[begin / 64] : 0;
+    const size_t n = std::min<size_t>(64, scores.size() - begin);
+    if (word == ~uint64_t{0}) continue;
+    for (size_t i = 0; i < n; i++)
+      if ((word >> i & 1) == 0) scores[begin + i] = kNever;
+  }
+}
+
 // The row as it is, or a changed copy in the scratch.
 std::span<const float> edited(const SampleInput& input, const SamplingParams& params, std::vector<float>& copy) {
   const bool penalised = has_penalties(params);
-  if (!penalised && params.logit_bias.empty() && input.banned.empty()) return input.logits;
+  if (!penalised && params.logit_bias.empty() && input.banned.empty() && input.allowed.empty()) return input.logits;
   copy.assign(input.logits.begin(), input.logits.end());
   apply_bias(copy, params.logit_bias);
   apply_bans(copy, input.banned);
@@ -22,6 +34,7 @@ std::span<const float> edited(const SampleInput& input, const SamplingParams& pa
     check(input.counts != nullptr, "penalties need the sequence's counts");
     apply_penalties(copy, params, *input.counts);
   }
+  if (!input.allowed.empty()) apply_mask(copy, input.allowed);
   return copy;
 }
 

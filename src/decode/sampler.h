@@ -1,4 +1,4 @@
-// From a row of logits to a token, in one documented order: bias and bans -> penalties -> temperature -> top-k -> top-p ->
+// From a row of logits to a token, in one documented order: constraint, bias and bans -> penalties -> temperature -> top-k -> top-p ->
 // min-p -> choice. The result depends on its arguments and on nothing else.
 #pragma once
 
@@ -31,6 +31,7 @@ struct SampleInput {
   std::span<const float> logits{};      // [vocab]; NaN counts as minus infinity, plus infinity as the largest number
   const TokenCounts* counts = nullptr;  // of the sequence; needed when has_penalties(params)
   std::span<const int32_t> banned{};    // tokens that can't be chosen now
+  std::span<const uint64_t> allowed{};  // a bit per token: only these can be chosen; empty: all. Ids past its end: not
   uint64_t position = 0;  // the index the chosen token will have in its sequence: counter of the random number
 };
 

@@ -229,7 +229,9 @@ void Engine::Impl::deliver() {
     } else if (pick.token) {
       deliver_token(*row.job, pick);
     } else {
-      leave(*row.job, FinishReason::error, "No token can be chosen: the model's output holds no usable number.");
+      leave(*row.job, FinishReason::error,
+            row.job->constraint ? "No token can be chosen: the constraint, bans and the model leave none."
+                                : "No token can be chosen: the model's output holds no usable number.");
     }
   }
 }
@@ -239,6 +241,10 @@ void Engine::Impl::deliver_token(Job& job, Pick& pick) {
   job.append(*pick.token);
   Delta delta;
   job.output.push(*pick.token, delta);
+  if (job.constraint && !delta.finish) {
+    check(job.constraint->accept(*pick.token), "a constraint takes what its mask allows");
+    if (job.constraint->ended() || job.constraint->must_end()) job.output.end(FinishReason::complete, delta);
+  }
   if (job.request.logprobs) delta.tokens.push_back(std::move(pick.result));
   send(job, std::move(delta));
 }

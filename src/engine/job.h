@@ -11,6 +11,7 @@
 #include "engine/output.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
+#include "grammar/matcher.h"
 #include "text/tokenizer.h"
 
 namespace unisono::engine {
@@ -32,6 +33,10 @@ struct Job : Sequence {
       score_until = n_prompt - 1;
       prompt_results.reserve(static_cast<size_t>(n_prompt - 1));
     }
+    if (request.constraint) {
+      constraint = request.constraint;
+      allowed.resize(constraint->mask_words());
+    }
     if (decode::has_penalties(request.sampling)) {
       counts.emplace(static_cast<size_t>(longest));
       for (const TokenId token : tokens) counts->add_prompt(token);
@@ -49,8 +54,10 @@ struct Job : Sequence {
   const uint64_t id;
   const Request request;
   Output output;
-  std::optional<decode::TokenCounts> counts{};  // with penalties
-  std::vector<TokenResult> prompt_results{};    // of prompt tokens 1, 2, ..., as far as scored
+  std::optional<decode::TokenCounts> counts{};   // with penalties
+  std::optional<grammar::Matcher> constraint{};  // after the answer so far
+  std::vector<uint64_t> allowed{};               // with a constraint: what it allows next, as StepRows::pick fills it
+  std::vector<TokenResult> prompt_results{};     // of prompt tokens 1, 2, ..., as far as scored
   Clock::time_point submitted{}, started{}, first_token{};
   bool has_started = false;
   bool has_answered = false;  // the first delta is sent

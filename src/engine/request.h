@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "decode/params.h"
+#include "grammar/matcher.h"
 
 namespace unisono::engine {
 
@@ -20,6 +21,7 @@ enum class FinishReason : uint8_t {
   length,     // max_tokens
   context,    // the model's context or the block pool is full
   cancelled,  // the client asked or left
+  complete,   // the constraint: the answer is whole, and nothing could follow
   error,      // our fault; Delta::error says what
 };
 
@@ -64,6 +66,8 @@ inline constexpr size_t kMaxSaltBytes = 256;
 struct Request {
   std::vector<TokenId> prompt{};  // at least one token
   decode::SamplingParams sampling{};
+  // What the answer must belong to, at its beginning; end tokens are allowed only where it is complete.
+  std::optional<grammar::Matcher> constraint{};
   int max_tokens = 16;                 // at least 1
   std::vector<std::string> stop{};     // non-empty strings; the text ends before the first match
   std::vector<TokenId> stop_tokens{};  // besides the model's own end tokens

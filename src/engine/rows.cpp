@@ -72,13 +72,15 @@ void StepRows::pick(std::span<const float> logits, ThreadTeam& team) {
 }
 
 void StepRows::pick_row(const LogitsRow& row, std::span<const float> logits, Scratch& scratch, Pick& pick) {
-  const Job& job = *row.job;
+  Job& job = *row.job;
   if (row.scores_prompt) {
     pick.token = job.tokens[static_cast<size_t>(row.position) + 1];
   } else {
+    if (job.constraint) job.constraint->mask(job.allowed);  // a job has one choice in a step: no other thread is at it
     pick.token = decode::sample({.logits = logits,
                                  .counts = job.counts ? &*job.counts : nullptr,
                                  .banned = job.output.banned(),
+                                 .allowed = job.allowed,
                                  .position = static_cast<uint64_t>(row.position) + 1},
                                 job.request.sampling, scratch.sampler);
   }

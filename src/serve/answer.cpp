@@ -20,7 +20,8 @@ JsonObject AnswerHead::json(std::string_view object) const {
 }
 
 std::string finish_name(engine::FinishReason reason) {
-  const bool natural = reason == engine::FinishReason::stop_token || reason == engine::FinishReason::stop_string;
+  const bool natural = reason == engine::FinishReason::stop_token || reason == engine::FinishReason::stop_string ||
+                       reason == engine::FinishReason::complete;
   return natural ? "stop" : "length";
 }
 

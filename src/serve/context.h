@@ -24,6 +24,7 @@ struct ServeContext {
   EngineDoor engine{};
   const text::Tokenizer* tokenizer = nullptr;         // outlives the server
   const text::ChatTemplate* chat_template = nullptr;  // null: the model has none, and doesn't chat
+  Constraints* constraints = nullptr;                 // outlives the server; null: every answer is free
   ModelFacts model{};
   std::string fingerprint{};  // of weights, tokenizer, template and numerics
   std::string version{};      // of this program

@@ -25,6 +25,17 @@ void add_choices(const GenerationCall& call, std::vector<engine::TokenId> prompt
   }
 }
 
+// The constraint, ready to be matched, in the requests' common part.
+std::optional<ApiError> add_constraint(const ServeContext& context, GenerationCall& call) {
+  if (!call.constraint) return {};
+  if (context.constraints == nullptr)
+    return ApiError{.message = "This server gives free answers only.", .param = call.constraint->field, .code = "unsupported_value"};
+  auto matcher = context.constraints->matcher(*call.constraint);
+  if (const auto* error = std::get_if<ApiError>(&matcher)) return *error;
+  call.request.constraint = std::get<grammar::Matcher>(std::move(matcher));
+  return {};
+}
+
 // Refuses what can't fit before it is copied for every choice.
 std::optional<ApiError> check_length(const ServeContext& context, size_t prompt_size, const char* field) {
   const auto room = static_cast<size_t>(context.model.max_context);
@@ -48,6 +59,7 @@ void chat_completions(const ServeContext& context, const JsonObject& body, const
   auto parsed = parse_chat(body, context.model);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
   ChatCall& call = std::get<ChatCall>(parsed);
+  if (const auto error = add_constraint(context, call.generation)) return reply->send(error_response(*error));
   auto prompt = chat_prompt(context, call.input);
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
   auto& tokens = std::get<std::vector<engine::TokenId>>(prompt);
@@ -64,6 +76,7 @@ void completions(const ServeContext& context, const JsonObject& body, const std:
   auto parsed = parse_completion(body, context.model);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
   CompletionCall& call = std::get<CompletionCall>(parsed);
+  if (const auto error = add_constraint(context, call.generation)) return reply->send(error_response(*error));
   const int max_tokens = *call.generation.max_tokens;
   Generation::Parts parts{.choices_per_prompt = call.generation.n,
                           .stream = call.generation.stream,

@@ -46,7 +46,6 @@ void check_neutral(Fields& fields) {
   only("function_call", "none", "this server can't call functions yet");
   only("modalities", JsonArray{"text"}, "the model answers in text");
   only("verbosity", "medium", "the model doesn't know of it");
-  only("response_format", JsonObject{{"type", "text"}}, "constrained answers aren't built yet");
 }
 
 // Content of a message as one string.

@@ -111,6 +111,7 @@ GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
   read_sampling(fields, model, call.request.sampling);
   read_ends(fields, model, call.request);
   read_stream(fields, call);
+  call.constraint = read_constraint(fields);
   call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   call.request.show_special = !fields.boolean("skip_special_tokens").value_or(true);
   return call;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/request.h"
+#include "serve/constraints.h"
 #include "serve/fields.h"
 
 namespace unisono::serve {
@@ -20,6 +21,7 @@ struct ModelFacts {
 struct GenerationCall {
   engine::Request request{};        // without prompt, choice index and on_delta
   std::optional<int> max_tokens{};  // absent: the endpoint's default; 0 only for completions
+  std::optional<ConstraintCall> constraint{};
   int n = 1;
   bool stream = false;
   bool include_usage = false;     // a last chunk with the usage
