@@ -32,6 +32,7 @@ struct ServeFlags {
   int token_budget = 512;
   int max_running = 64;
   int max_waiting = 1024;
+  std::string prefix_cache = "on";
   std::string key_file{};
   bool access_log = false;
 };
@@ -118,6 +119,7 @@ int run(const ServeFlags& flags) {
   options.token_budget = flags.token_budget;
   options.max_running = flags.max_running;
   options.max_waiting = flags.max_waiting;
+  options.prefix_cache = flags.prefix_cache == "on";
   auto print = fingerprint(flags.model.model, flags.model.activations + " " + flags.model.kv_type, (*session)->team);
   if (!print) return complain(print.error());
   const engine::Loaded& loaded = *(*session)->loaded;
@@ -159,6 +161,11 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--max-waiting", flags->max_waiting, "Requests that may wait; more are told to come back (429)")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      ->add_option("--prefix-cache", flags.prefix_cache,
+                   "Requests that begin alike share what was computed; changes speed, never an answer")
+      ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY");
   command->add_flag("--access-log", flags->access_log, "Write a line of JSON to standard error for every request");

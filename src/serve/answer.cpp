@@ -37,7 +37,8 @@ Json stop_reason(const engine::Delta& delta) {
 JsonObject usage_json(const engine::Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", JsonObject{{"cached_tokens", usage.cached_tokens}}}};
 }
 
 }  // namespace unisono::serve

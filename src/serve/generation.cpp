@@ -55,7 +55,10 @@ void Generation::take(size_t choice, engine::Delta&& delta) {
   }
   if (!delta.finish) return;
   usage_.completion_tokens += delta.usage.completion_tokens;
-  if (index % parts_.choices_per_prompt == 0) usage_.prompt_tokens += delta.usage.prompt_tokens;
+  if (index % parts_.choices_per_prompt == 0) {
+    usage_.prompt_tokens += delta.usage.prompt_tokens;
+    usage_.cached_tokens += delta.usage.cached_tokens;
+  }
   if (--unfinished_ == 0) complete();
 }
 

@@ -103,6 +103,15 @@ void read_stream(Fields& fields, GenerationCall& call) {
   if (const auto error = inner.finish()) fields.fail(*error);
 }
 
+void read_salt(Fields& fields, engine::Request& request) {
+  const auto salt = fields.string("cache_salt");
+  if (!salt) return;
+  if (salt->empty() || salt->size() > engine::kMaxSaltBytes)
+    return fields.fail("cache_salt", "invalid_value",
+                       "'cache_salt' must have 1 to " + std::to_string(engine::kMaxSaltBytes) + " bytes.");
+  request.cache_salt = *salt;
+}
+
 }  // namespace
 
 GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
@@ -113,6 +122,7 @@ GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
   read_stream(fields, call);
   call.constraint = read_constraint(fields);
   call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  read_salt(fields, call.request);
   call.request.show_special = !fields.boolean("skip_special_tokens").value_or(true);
   return call;
 }

@@ -97,7 +97,8 @@ TEST_F(ApiTest, Completes) {
   EXPECT_EQ(body.at("system_fingerprint"), "fp_test");
   EXPECT_EQ(to_text(body.at("choices")),
             "[{\"index\":0,\"text\":\"Hello \u00e9!\",\"logprobs\":null,\"finish_reason\":\"stop\",\"stop_reason\":256}]");
-  EXPECT_EQ(to_text(body.at("usage")), R"({"prompt_tokens":3,"completion_tokens":10,"total_tokens":13})");
+  EXPECT_EQ(to_text(body.at("usage")),
+            R"({"prompt_tokens":3,"completion_tokens":10,"total_tokens":13,"prompt_tokens_details":{"cached_tokens":2}})");
   ASSERT_EQ(engine_.requests().size(), 1u);
   EXPECT_THAT(engine_.requests()[0].prompt, ElementsAre(257, 'a', 'b'));
 }
@@ -206,6 +207,7 @@ TEST_F(ApiTest, StreamsCompletionsWithLogprobsAsItAnswersThemWhole) {
   EXPECT_EQ(logprobs[0][1], -0.5);
   EXPECT_EQ(to_text(tops[0][3]), R"({"H":-2.5E-1,"I":-5E-1})");
   EXPECT_EQ(whole.body.at("usage").at("prompt_tokens"), 3 + 2);  // each prompt once
+  EXPECT_EQ(whole.body.at("usage").at("prompt_tokens_details").at("cached_tokens"), 2 + 2);
 }
 
 TEST_F(ApiTest, ChatLogprobs) {
@@ -226,6 +228,7 @@ TEST_F(ApiTest, ChoicesDifferInTheirIndexOnly) {
   }
   EXPECT_EQ(answer.body.at("usage").at("completion_tokens"), 30);
   EXPECT_EQ(answer.body.at("usage").at("prompt_tokens"), 3);
+  EXPECT_EQ(answer.body.at("usage").at("prompt_tokens_details").at("cached_tokens"), 2);
 }
 
 TEST_F(ApiTest, NoTokensIsAnAnswerToo) {

@@ -98,7 +98,7 @@ class FakeEngine {
 
   void run(engine::RequestId id, const engine::Request& request) {
     text::Detokenizer detokenizer(byte_tokenizer(), request.show_special);
-    engine::Usage usage{.prompt_tokens = static_cast<int>(request.prompt.size())};
+    engine::Usage usage{.prompt_tokens = static_cast<int>(request.prompt.size()), .cached_tokens = 2};
     for (size_t i = 0; i <= answer.size(); i++) {
       const bool last = i == answer.size();
       const engine::TokenId token = last ? 256 : static_cast<unsigned char>(answer[i]);

@@ -77,7 +77,8 @@ TEST(ParseChat, ReadsEveryField) {
     "stop":["a","b"],"stop_token_ids":[5,6],"logit_bias":{"7":-100,"8":2.5},"frequency_penalty":-2,"presence_penalty":2,
     "repetition_penalty":1.5,"ignore_eos":true,"min_tokens":2,"logprobs":true,"top_logprobs":20,"stream":true,
     "stream_options":{"include_usage":true,"continuous_usage_stats":true},"skip_special_tokens":false,
-    "add_generation_prompt":false,"continue_final_message":true,"chat_template_kwargs":{"enable_thinking":false})");
+    "add_generation_prompt":false,"continue_final_message":true,"chat_template_kwargs":{"enable_thinking":false},
+    "cache_salt":"a b")");
   const engine::Request& request = call.generation.request;
   EXPECT_EQ(call.generation.max_tokens, 7);
   EXPECT_EQ(request.sampling.temperature, 0.5f);
@@ -100,6 +101,7 @@ TEST(ParseChat, ReadsEveryField) {
   EXPECT_TRUE(call.generation.include_usage);
   EXPECT_TRUE(call.generation.continuous_usage);
   EXPECT_TRUE(request.show_special);
+  EXPECT_EQ(request.cache_salt, "a b");
   EXPECT_FALSE(call.input.add_generation_prompt);
   EXPECT_TRUE(call.input.continue_final_message);
   EXPECT_EQ(to_text(call.input.variables), R"({"enable_thinking":false})");
@@ -205,6 +207,8 @@ constexpr Bad kBadGeneration[] = {
     {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage", "invalid_type"},
     {R"("stream":true,"stream_options":{"usage":true})", "stream_options.usage", "unknown_parameter"},
     {R"("skip_special_tokens":"no")", "skip_special_tokens", "invalid_type"},
+    {R"("cache_salt":"")", "cache_salt", "invalid_value"},
+    {R"("cache_salt":5)", "cache_salt", "invalid_type"},
     {R"("Temperature":1)", "Temperature", "unknown_parameter"},
     {R"("mirostat":1)", "mirostat", "unknown_parameter"},
     {R"("":1)", "", "unknown_parameter"},
