@@ -44,9 +44,14 @@ void MaskWalk::run(StateId state) {
 void MaskWalk::in_string(const Item& item) {
   path_.clear();
   inner(item.lex);
-  if (lexicon_.full_span(item.lex) < trie_.longest() || recognizer_.captures(item))
-    return by_terminal({trie_.closing()}, 0, uint32_t(trie_.closing().size()), item, item.lex);
-  const StateId next = after(item, lexicon_.step(item.lex, '"'));
+  if (lexicon_.full_span(item.lex) < trie_.longest() || recognizer_.captures(item)) {
+    alike_ = recognizer_.captures(item) && lexicon_.free_span(item.lex) >= trie_.longest();
+    any_alike_ = Recognizer::kDead;
+    by_terminal({trie_.closing()}, 0, uint32_t(trie_.closing().size()), item, item.lex);
+    alike_ = false;
+    return;
+  }
+  const StateId next = recognizer_.complete(item, lexicon_.step(item.lex, '"'), {});
   if (next == Recognizer::kDead) return;
   allow_all(trie_.closed());
   by_state({trie_.after_quote(), true}, 0, uint32_t(trie_.after_quote().size()), next);
@@ -114,8 +119,14 @@ void MaskWalk::from_root(const Item& item) {
     }
 }
 
-StateId MaskWalk::after(const Item& item, LexId lex) {
-  if (recognizer_.captures(item)) return recognizer_.complete(item, lex, std::string(recognizer_.captured(item)) + path_);
+StateId MaskWalk::after(const Nodes& in, uint32_t at, const Item& item, LexId lex) {
+  if (recognizer_.captures(item)) {
+    const bool alike = alike_ && &in.nodes == &trie_.closing() && trie_.quotes_behind(at) < 2;
+    if (alike && any_alike_ != Recognizer::kDead) return any_alike_;
+    const StateId out = recognizer_.complete(item, lex, std::string(recognizer_.captured(item)) + path_);
+    if (alike) any_alike_ = out;
+    return out;
+  }
   Known& slot = known_[(item.target ^ item.frame ^ lex) % known_.size()];
   if (slot.lex != lex || slot.target != item.target || slot.frame != item.frame)
     slot = {item.target, item.frame, lex, recognizer_.complete(item, lex, {})};
@@ -135,11 +146,13 @@ void MaskWalk::one_step(const Nodes& in, uint32_t at, const Item& item, LexId le
   const bool goes_on = lexicon_.continues(next);
   if (captures) path_ += char(node.byte);
   StateId then = Recognizer::kDead;
-  if (lexicon_.accepting(next) && (deeper || !goes_on)) then = after(item, next);
+  if (lexicon_.accepting(next) && (deeper || !goes_on)) then = after(in, at, item, next);
   if (node.token >= 0 && (goes_on || then != Recognizer::kDead)) allow(in, node.token);
   if (deeper && then != Recognizer::kDead) {
     const std::string before = std::exchange(path_, {});
+    const bool alike = std::exchange(alike_, false);
     by_state(in, at + 1, node.end, then);
+    alike_ = alike;
     path_ = before;
   }
   if (deeper && goes_on) by_terminal(in, at + 1, node.end, item, next);
@@ -162,7 +175,7 @@ void MaskWalk::by_literal(const Nodes& in, uint32_t at, uint32_t end, const Item
   }
   // The last byte completes it.
   for (size_t i = 0; i + 1 < rest.size(); ++i) lex = lexicon_.step(lex, uint8_t(rest[i]));
-  const StateId then = after(item, lexicon_.step(lex, uint8_t(rest.back())));
+  const StateId then = after(in, at, item, lexicon_.step(lex, uint8_t(rest.back())));
   if (then == Recognizer::kDead) return;
   allow(in, in.nodes[at].token);
   if (in.nodes[at].end > at + 1) by_state(in, at + 1, in.nodes[at].end, then);

@@ -43,7 +43,7 @@ class MaskWalk {
   void one_step(const Nodes& in, uint32_t at, const Item& item, LexId lex);
   void by_literal(const Nodes& in, uint32_t at, uint32_t end, const Item& item, LexId lex);
   void by_state(const Nodes& in, uint32_t at, uint32_t end, StateId state);
-  StateId after(const Item& item, LexId lex);
+  StateId after(const Nodes& in, uint32_t at, const Item& item, LexId lex);
   void allow(const Nodes& in, TokenId token);
   void allow_all(std::span<const uint64_t> mask);
 
@@ -53,6 +53,10 @@ class MaskWalk {
   std::span<uint64_t> bits_;
   std::string path_{};  // bytes of the terminal under way since its item, where its text matters
   std::array<Known, 8> known_{};
+  // After a captured string in which any text but a few may stand: what follows is the same whatever it was, until a
+  // second string ends.
+  bool alike_ = false;
+  StateId any_alike_ = Recognizer::kDead;
 };
 
 }  // namespace unisono::grammar

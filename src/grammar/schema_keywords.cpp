@@ -404,7 +404,7 @@ void SchemaReader::read_unevaluated(const JsonObject& o, std::vector<FormulaId>&
         const auto *items = source->if_contains("items"), *prefix = source->if_contains("prefixItems");
         if (prefix && prefix->is_array()) f.n = std::max<uint64_t>(f.n, prefix->get_array().size());
         if (items && items->is_array()) f.n = std::max<uint64_t>(f.n, items->get_array().size());
-        everything |= (items && !items->is_array()) || source->contains("additionalItems") || (other && source->contains(keyword));
+        everything |= (items && !items->is_array()) || (items && source->contains("additionalItems")) || (other && source->contains(keyword));
         unsure |= source->contains("contains") && since(Draft::draft2020);
         continue;
       }

@@ -7,7 +7,7 @@ namespace unisono::grammar {
 namespace {
 
 using Op = Formula::Op;
-constexpr size_t kMaxShapes = 1000, kMaxWork = 3'000'000, kMaxPrefix = 2000, kMaxCells = 24, kMaxSome = 3;
+constexpr size_t kMaxShapes = 1000, kMaxWork = 1'000'000, kMaxPrefix = 2000, kMaxCells = 24, kMaxSome = 3;
 
 bool about(Op op, Kind kind) {
   switch (op) {
@@ -143,9 +143,12 @@ void Normalizer::apply_each(Shapes& shapes, const std::vector<FormulaId>& parts,
 
 void Normalizer::apply_some(Shapes& shapes, const std::vector<FormulaId>& parts, bool positive, Kind kind) {
   Shapes out;
+  size_t weight = 0;
+  for (const Shape& shape : shapes) weight += weight_of(shape);
   for (FormulaId part : parts) {
     if (positive && !(kinds(part) & kind)) continue;
     Shapes branch = shapes;
+    work_ += weight;
     apply(branch, part, positive, kind);
     // For null, true and false there is nothing but being there.
     if (kind <= kTrue && !branch.empty()) {
@@ -169,6 +172,7 @@ void Normalizer::apply_negated(Shapes& shapes, FormulaId f, Kind kind) {
   Shapes out;
   for (Shape& shape : shapes) {
     if (reader_.error()) return;
+    work_ += 2 * weight_of(shape);
     Shapes both{shape};
     apply(both, f, true, kind);
     if (reader_.error()) {
@@ -238,6 +242,13 @@ const Normalizer::Properties::Name* Normalizer::Properties::find(const std::stri
   return nullptr;
 }
 
+// What a shape costs to copy and to compare.
+size_t Normalizer::weight_of(const Shape& shape) {
+  if (const auto* p = std::get_if<Properties>(&shape)) return 4 + p->names.size() + p->each.size() + p->some.size();
+  if (const auto* items = std::get_if<Items>(&shape)) return 4 + items->at.size() + items->from.size();
+  return 4;
+}
+
 // Each condition of `weaker` is one of `stronger`.
 bool Normalizer::implied(const Shape& weaker, const Shape& stronger) {
   auto within = [](const auto& few, const auto& many) {
@@ -263,6 +274,7 @@ bool Normalizer::implied(const Shape& weaker, const Shape& stronger) {
 
 void Normalizer::drop_implied(Shapes& shapes) {
   if (shapes.size() < 2) return;
+  work_ += shapes.size() * shapes.size() / 4;
   std::vector<bool> dropped(shapes.size());
   for (size_t i = 0; i < shapes.size(); ++i)
     for (size_t j = 0; j < shapes.size() && !dropped[i]; ++j)
@@ -549,13 +561,13 @@ bool Normalizer::surely_empty(FormulaId f, int depth) {
   const Normal& n = normal(f);
   if (reader_.error() || n.scalar()) return false;
   for (uint32_t i : n.arrays) {
-    const ArrayRule rule = arrays_[i];
+    const ArrayRule& rule = arrays_[i];
     bool empty = false;
     for (uint64_t k = 0; k < rule.min && k <= rule.prefix.size() && depth > 0 && !empty; ++k) empty = surely_empty(rule.item(k), depth - 1);
     if (!empty) return false;
   }
   for (uint32_t i : n.objects) {
-    const ObjectRule rule = objects_[i];
+    const ObjectRule& rule = objects_[i];
     uint64_t required = 0;
     bool empty = false;
     for (const ObjectRule::Name& name : rule.names) {

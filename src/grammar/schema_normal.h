@@ -120,8 +120,9 @@ class Normalizer {
   void apply_negated(Shapes& shapes, FormulaId f, Kind kind);
   bool empty(Shape& shape, int depth);
   bool parts_empty(const std::vector<FormulaId>& parts, int depth);
+  static size_t weight_of(const Shape& shape);
   static bool implied(const Shape& weaker, const Shape& stronger);
-  static void drop_implied(Shapes& shapes);
+  void drop_implied(Shapes& shapes);
   bool narrow(Shape& shape, const Formula& f, bool positive, Kind kind);
   bool narrow_scalar(Shape& shape, const Formula& f, bool positive, Kind kind);
   bool narrow_items(Items& items, const Formula& f, bool positive);

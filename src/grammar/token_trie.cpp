@@ -133,6 +133,12 @@ void TokenTrie::slice(const std::vector<TokenId>& distinct) {
   plain_first_.push_back(uint32_t(plain_tokens_.size()));
   closing_ = trie_of(tokens_, closing);
   uneven_ = trie_of(tokens_, uneven);
+  quotes_behind_.assign(closing_.size(), 0);
+  for (uint32_t at = uint32_t(closing_.size()); at-- > 0;)
+    for (uint32_t child = at + 1; child < closing_[at].end; child = closing_[child].end) {
+      const int quotes = quotes_behind_[child] + (closing_[child].byte == '"');
+      quotes_behind_[at] = std::max(quotes_behind_[at], uint8_t(std::min(quotes, 255)));
+    }
   std::vector<std::string> rests;
   std::vector<TokenId> numbers;
   for (auto& [rest, ids] : by_rest) {

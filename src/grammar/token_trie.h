@@ -42,6 +42,8 @@ class TokenTrie {
   uint32_t root_child(uint8_t byte) const { return root_children_[byte]; }
   // Inside a JSON string: the tokens with a quote, and those without one that aren't plain characters.
   const std::vector<Node>& closing() const { return closing_; }
+  // The most quotes that a token has behind this node of closing().
+  int quotes_behind(uint32_t node) const { return quotes_behind_[node]; }
   const std::vector<Node>& uneven() const { return uneven_; }
   // For a JSON string that may hold anything, from between two characters on: tokens that stay inside it, and those
   // that close it, by what they hold after the closing quote. A node's `token` is an index of groups there, -1: none.
@@ -66,6 +68,7 @@ class TokenTrie {
   std::vector<TokenId> next_alias_{}, end_tokens_{};
   std::vector<Node> all_{}, closing_{}, uneven_{}, after_quote_{}, plain_nodes_{};
   std::vector<uint32_t> plain_first_{};
+  std::vector<uint8_t> quotes_behind_{};
   std::vector<TokenId> plain_tokens_{};
   std::vector<uint32_t> root_children_{};
   std::vector<std::vector<TokenId>> groups_{};
