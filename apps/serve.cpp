@@ -163,7 +163,7 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command
-      ->add_option("--prefix-cache", flags.prefix_cache,
+      ->add_option("--prefix-cache", flags->prefix_cache,
                    "Requests that begin alike share what was computed; changes speed, never an answer")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
