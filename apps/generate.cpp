@@ -31,7 +31,8 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
 }
 
 Result<Answer> generate(Session& session, std::vector<text::TokenId> prompt, const SamplingFlags& flags,
-                        const std::function<void(const std::string&)>& on_text, const std::atomic<bool>* stop) {
+                        const std::function<void(const std::string&)>& on_text, const std::atomic<bool>* stop,
+                        std::optional<grammar::Matcher> constraint) {
   std::mutex mutex;
   std::condition_variable ended;
   bool done = false;
@@ -48,6 +49,7 @@ Result<Answer> generate(Session& session, std::vector<text::TokenId> prompt, con
   request.sampling.seed = flags.seed;
   request.max_tokens = flags.max_tokens > 0 ? flags.max_tokens : std::max(room, 1);
   request.stop = flags.stop;
+  request.constraint = std::move(constraint);
   request.logprobs = true;  // for the ids
   request.on_delta = [&](engine::Delta&& delta) {
     for (const auto& token : delta.tokens) answer.tokens.push_back(token.id);

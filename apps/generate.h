@@ -32,9 +32,11 @@ struct Answer {
   engine::Timings timings{};
 };
 
-// Runs one request to its end; on_text gets the text as it comes. `stop`, when it becomes true, cancels it.
+// Runs one request to its end; on_text gets the text as it comes. `stop`, when it becomes true, cancels it. constraint: what
+// the answer must belong to.
 Result<Answer> generate(Session& session, std::vector<text::TokenId> prompt, const SamplingFlags& flags,
-                        const std::function<void(const std::string&)>& on_text, const std::atomic<bool>* stop = nullptr);
+                        const std::function<void(const std::string&)>& on_text, const std::atomic<bool>* stop = nullptr,
+                        std::optional<grammar::Matcher> constraint = {});
 
 // "27 tokens in: 812 tok/s; 64 out: 131 tok/s"
 std::string speed_line(const Answer& answer);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "generate.h"
+#include "serve/constraints.h"
 
 namespace unisono::apps {
 
@@ -19,6 +20,7 @@ struct RunFlags {
   ModelFlags model{};
   SamplingFlags sampling{};
   std::string prompt{}, file{}, system{};
+  std::string schema{}, grammar{}, regex{};  // at most one
   bool raw = false, json = false;
 };
 
@@ -56,6 +58,32 @@ Result<std::vector<text::TokenId>> prompt_tokens(const RunFlags& flags, const Se
   return loaded.tokenizer.encode(*rendered);
 }
 
+// What the answer must belong to, by the flags.
+Result<std::optional<grammar::Matcher>> constraint(const RunFlags& flags, const Session& session) {
+  using Kind = serve::ConstraintCall::Kind;
+  serve::ConstraintCall call;
+  if (!flags.regex.empty()) {
+    call = {Kind::regex, Json(flags.regex), "--regex"};
+  } else if (!flags.schema.empty() || !flags.grammar.empty()) {
+    const bool schema = !flags.schema.empty();
+    std::ifstream file(schema ? flags.schema : flags.grammar, std::ios::binary);
+    if (!file) return Error{"Can't read '" + (schema ? flags.schema : flags.grammar) + "'."};
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    call = {Kind::gbnf, Json(text), "--grammar"};
+    if (schema) {
+      auto json = parse_json(text);
+      if (!json) return json.error();
+      call = {Kind::json_schema, *std::move(json), "--json-schema"};
+    }
+  } else {
+    return std::optional<grammar::Matcher>();
+  }
+  serve::Constraints constraints(session.loaded->tokenizer, session.engine_options.end_tokens);
+  auto matcher = constraints.matcher(call);
+  if (const auto* error = std::get_if<serve::ApiError>(&matcher)) return Error{error->message, error->param};
+  return std::optional(std::get<grammar::Matcher>(std::move(matcher)));
+}
+
 void print_json(const RunFlags& flags, const Answer& a) {
   JsonArray tokens;
   for (auto id : a.tokens) tokens.push_back(id);
@@ -78,11 +106,16 @@ int run(const RunFlags& flags) {
   if (!session) return complain(session.error());
   auto tokens = prompt_tokens(flags, **session, *prompt);
   if (!tokens) return complain(tokens.error());
-  auto answer = generate(**session, std::move(*tokens), flags.sampling, [&](const std::string& text) {
-    if (flags.json) return;
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  });
+  auto matcher = constraint(flags, **session);
+  if (!matcher) return complain(matcher.error());
+  auto answer = generate(
+      **session, std::move(*tokens), flags.sampling,
+      [&](const std::string& text) {
+        if (flags.json) return;
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::fflush(stdout);
+      },
+      nullptr, *std::move(matcher));
   if (!answer) return complain(answer.error());
   if (flags.json) {
     print_json(flags, *answer);
@@ -106,6 +139,11 @@ void add_run(CLI::App& app, int& exit_code) {
                     "Continue the prompt as it stands, without the chat template; it may hold control tokens");
   command->add_flag("--json", flags->json,
                     "Print the answer, its token ids, why it ended and how long it took as one JSON object");
+  auto* schema = command->add_option("--json-schema", flags->schema, "The answer is JSON of the schema in this file");
+  auto* grammar = command->add_option("--grammar", flags->grammar, "The answer belongs to the GBNF grammar in this file");
+  auto* regex = command->add_option("--regex", flags->regex, "The answer matches this pattern (ECMA-262)");
+  schema->excludes(grammar)->excludes(regex);
+  grammar->excludes(regex);
   add_sampling_flags(*command, flags->sampling);
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
