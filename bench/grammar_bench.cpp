@@ -34,10 +34,14 @@ int run(int argc, char** argv) {
   bool summary = false;
   long first = -1;
   for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--any-order")) options.any_order = true;
-    else if (!std::strcmp(argv[i], "--summary")) summary = true;
-    else if (!std::strcmp(argv[i], "--first") && i + 1 < argc) first = std::atol(argv[++i]);
-    else (cases ? vocabulary : cases) = argv[i];
+    if (!std::strcmp(argv[i], "--any-order"))
+      options.any_order = true;
+    else if (!std::strcmp(argv[i], "--summary"))
+      summary = true;
+    else if (!std::strcmp(argv[i], "--first") && i + 1 < argc)
+      first = std::atol(argv[++i]);
+    else
+      (cases ? vocabulary : cases) = argv[i];
   }
   gzFile file = vocabulary ? gzopen(cases, "rb") : nullptr;
   if (!file) {
@@ -51,7 +55,8 @@ int run(int argc, char** argv) {
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
     if (tokenizer.is_control(id) && id != tokenizer.eos()) controls.push_back(id);
   const auto trie = TokenTrie::build(tokenizer.vocabulary(), ends, controls);
-  Benchmark benchmark(trie, [&](std::string_view text) { return tokenizer.encode(text, false, false); }, options);
+  Benchmark benchmark(
+      trie, [&](std::string_view text) { return tokenizer.encode(text, false, false); }, options);
   std::string line;
   for (long n = 0; n != first && next_line(file, &line); ++n) {
     const Result<Json> parsed = parse_json(line, kMaxNesting);

@@ -45,7 +45,11 @@ Json percentiles(std::vector<double> values) {
   double sum = 0;
   for (double v : values) sum += v;
   auto at = [&](double share) { return values[std::min(values.size() - 1, size_t(share * double(values.size())))]; };
-  return JsonObject{{"mean", sum / double(values.size())}, {"p50", at(0.5)}, {"p99", at(0.99)}, {"p99.9", at(0.999)}, {"max", values.back()}};
+  return JsonObject{{"mean", sum / double(values.size())},
+                    {"p50", at(0.5)},
+                    {"p99", at(0.99)},
+                    {"p99.9", at(0.999)},
+                    {"max", values.back()}};
 }
 
 void write(const Json& value, std::string& out) {
@@ -129,7 +133,8 @@ Result<void> Benchmark::add(const Json& test_case) {
   bool accepted_invalid = false, rejected_valid = false;
   for (const Json& test : tests->get_array()) {
     const auto* fields = test.if_object();
-    if (!fields || !fields->contains("valid") || !fields->contains("data")) return Error{"a test must hold `valid` and `data`", ""};
+    if (!fields || !fields->contains("valid") || !fields->contains("data"))
+      return Error{"a test must hold `valid` and `data`", ""};
     const bool valid = fields->at("valid") == true;
     const std::string text = python_json(fields->at("data"));
     std::string stopped;

@@ -23,8 +23,8 @@ class Benchmark {
   // One {"name", "schema", "tests": [{"valid", "data"}]}. A valid instance must be allowed token by token, and then end; an
   // invalid one must meet a token or an end that isn't allowed.
   Result<void> add(const Json& test_case);
-  // {"summary": {schemas, right, refused, invalid_accepted, valid_rejected, compile_ms, mask_us}, "schemas": [...]}: counts of
-  // schemas; of the schemas only those that weren't right are listed, with `why`.
+  // {"summary": {schemas, right, refused, invalid_accepted, valid_rejected, compile_ms, mask_us}, "schemas": [...]}: counts
+  // of schemas; of the schemas only those that weren't right are listed, with `why`.
   Json report() const;
 
  private:

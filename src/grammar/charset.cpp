@@ -47,8 +47,8 @@ constexpr struct {
 constexpr struct {
   char letter;
   const char* long_name;
-} kGroups[] = {{'L', "Letter"},      {'M', "Mark"},   {'N', "Number"}, {'P', "Punctuation"},
-               {'S', "Symbol"},      {'Z', "Separator"}, {'C', "Other"}};
+} kGroups[] = {{'L', "Letter"}, {'M', "Mark"},      {'N', "Number"}, {'P', "Punctuation"},
+               {'S', "Symbol"}, {'Z', "Separator"}, {'C', "Other"}};
 
 CharSet of_categories(uint64_t wanted) {
   std::vector<CharRange> ranges;
@@ -98,8 +98,16 @@ const CharSet& CharSet::word() {
 }
 
 const CharSet& CharSet::space() {
-  static const CharSet set({{9, 13}, {' ', ' '}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
-                            {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}});
+  static const CharSet set({{9, 13},
+                            {' ', ' '},
+                            {0xA0, 0xA0},
+                            {0x1680, 0x1680},
+                            {0x2000, 0x200A},
+                            {0x2028, 0x2029},
+                            {0x202F, 0x202F},
+                            {0x205F, 0x205F},
+                            {0x3000, 0x3000},
+                            {0xFEFF, 0xFEFF}});
   return set;
 }
 

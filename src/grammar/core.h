@@ -21,7 +21,7 @@ struct Core {
   std::vector<std::string> notes{};
   NodeId root = RuleTable::kEnd;
   std::shared_ptr<Recognizer> recognizer{};  // replaced when it has learnt too much
-  bool caching = true;  // of masks; false only to test that it makes no difference
+  bool caching = true;                       // of masks; false only to test that it makes no difference
   std::mutex mutex{};
 };
 

@@ -183,7 +183,8 @@ void Ebnf::find_nullable() {
         const RuleNode& node = core_.rules.peek(todo[i]);
         if (node.final) rules_[index].nullable = changed = true;
         for (const RuleEdge& edge : node.edges) {
-          const bool empty = edge.kind == RuleEdge::Kind::free || (edge.kind == RuleEdge::Kind::call && rules_[by_begin_.at(edge.what)].nullable) ||
+          const bool empty = edge.kind == RuleEdge::Kind::free ||
+                             (edge.kind == RuleEdge::Kind::call && rules_[by_begin_.at(edge.what)].nullable) ||
                              (edge.kind == RuleEdge::Kind::terminal && core_.lexicon.accepting(edge.what));
           if (empty && met.emplace(edge.target, true).second) todo.push_back(edge.target);
         }
@@ -202,7 +203,8 @@ std::vector<std::pair<NodeId, size_t>> Ebnf::left_calls(uint32_t index) {
     for (size_t e = 0; e < node.edges.size(); ++e) {
       const RuleEdge& edge = node.edges[e];
       if (edge.kind == RuleEdge::Kind::call) out.emplace_back(todo[i], e);
-      const bool empty = edge.kind == RuleEdge::Kind::free || (edge.kind == RuleEdge::Kind::call && rules_[by_begin_.at(edge.what)].nullable) ||
+      const bool empty = edge.kind == RuleEdge::Kind::free ||
+                         (edge.kind == RuleEdge::Kind::call && rules_[by_begin_.at(edge.what)].nullable) ||
                          (edge.kind == RuleEdge::Kind::terminal && core_.lexicon.accepting(edge.what));
       if (empty && met.emplace(edge.target, true).second) todo.push_back(edge.target);
     }
@@ -240,7 +242,8 @@ bool Ebnf::unroll_left_recursion() {
       for (const auto& [node, edge] : left_calls(rule)) {
         const uint32_t next = by_begin_.at(core_.rules.peek(node).edges[edge].what);
         if (state[next] == 1) {
-          error_ = "the rules `" + rules_[rule].name + "` and `" + rules_[next].name + "` begin with each other; write one of them as a repetition";
+          error_ = "the rules `" + rules_[rule].name + "` and `" + rules_[next].name +
+                   "` begin with each other; write one of them as a repetition";
           return false;
         }
         stack.emplace_back(next, false);

@@ -17,8 +17,9 @@ struct Expression {
   enum class Op : uint8_t {
     language,  // regex
     rule,      // name
-    sequence, choice,  // items; none: the empty text, or nothing
-    repeat,    // items[0], min to max times
+    sequence,
+    choice,  // items; none: the empty text, or nothing
+    repeat,  // items[0], min to max times
   };
   Op op = Op::sequence;
   RegexId regex = RegexPool::kEmpty;

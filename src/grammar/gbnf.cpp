@@ -26,7 +26,9 @@ class Reader {
   }
 
  private:
-  bool is_name(char c) const { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
+  bool is_name(char c) const {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(std::string_view what) {
     if (!text_.substr(at_).starts_with(what)) return false;
@@ -45,8 +47,10 @@ class Reader {
       const char c = text_[at_];
       if (c == '#')
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-      else if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r'))) ++at_;
-      else return;
+      else if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r')))
+        ++at_;
+      else
+        return;
     }
   }
 
@@ -86,9 +90,12 @@ class Reader {
     while (error_.empty()) {
       const char c = peek();
       Expression item;
-      if (c == '"') item = literal();
-      else if (c == '[') item = set();
-      else if (take(".")) item = Expression::of(RegexPool::kAnyChar);
+      if (c == '"')
+        item = literal();
+      else if (c == '[')
+        item = set();
+      else if (take("."))
+        item = Expression::of(RegexPool::kAnyChar);
       else if (take("(")) {
         space(true);
         item = choice(depth + 1);
@@ -110,7 +117,8 @@ class Reader {
   bool number(uint32_t& out) {
     uint64_t value = 0;
     const size_t from = at_;
-    for (; peek() >= '0' && peek() <= '9'; ++at_) value = std::min<uint64_t>(value * 10 + uint64_t(peek() - '0'), 1'000'000);
+    for (; peek() >= '0' && peek() <= '9'; ++at_)
+      value = std::min<uint64_t>(value * 10 + uint64_t(peek() - '0'), 1'000'000);
     out = uint32_t(value);
     return at_ > from;
   }
@@ -152,7 +160,10 @@ class Reader {
       uint32_t value = 0;
       for (; digits > 0; --digits, ++at_) {
         const char d = peek();
-        const int v = d >= '0' && d <= '9' ? d - '0' : d >= 'a' && d <= 'f' ? d - 'a' + 10 : d >= 'A' && d <= 'F' ? d - 'A' + 10 : -1;
+        const int v = d >= '0' && d <= '9'   ? d - '0'
+                      : d >= 'a' && d <= 'f' ? d - 'a' + 10
+                      : d >= 'A' && d <= 'F' ? d - 'A' + 10
+                                             : -1;
         if (v < 0) return fail("a hexadecimal digit was expected"), 0;
         value = value * 16 + uint32_t(v);
       }
@@ -185,8 +196,10 @@ class Reader {
     take("\"");
     std::string utf8;
     while (error_.empty() && !take("\"")) {
-      if (at_ >= text_.size()) fail("a literal without its closing quote");
-      else append_utf8(utf8, character());
+      if (at_ >= text_.size())
+        fail("a literal without its closing quote");
+      else
+        append_utf8(utf8, character());
     }
     return Expression::of(core_.pool.text(utf8));
   }

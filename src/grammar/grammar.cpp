@@ -2,9 +2,9 @@
 
 #include "grammar/core.h"
 #include "grammar/gbnf.h"
-#include "grammar/tags.h"
 #include "grammar/regex_parser.h"
 #include "grammar/schema_rules.h"
+#include "grammar/tags.h"
 
 namespace unisono::grammar {
 
@@ -68,8 +68,8 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view text)
   return seal(std::move(core));
 }
 
-Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const std::vector<StructuralTag>& tags, bool at_least_one, bool stop_after_first,
-                                                          const JsonSchemaOptions& options) {
+Result<std::shared_ptr<const Grammar>> Grammar::from_tags(const std::vector<StructuralTag>& tags, bool at_least_one,
+                                                          bool stop_after_first, const JsonSchemaOptions& options) {
   auto core = std::make_unique<Core>();
   core->pool.set_budget(kCompileNodes, kCompileSteps);
   Result<NodeId> root = compile_tags(tags, at_least_one, stop_after_first, options, *core);

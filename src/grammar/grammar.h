@@ -27,8 +27,8 @@ enum class Whitespace : uint8_t {
 enum class Draft : uint8_t { draft4, draft6, draft7, draft2019, draft2020 };
 
 struct JsonSchemaOptions {
-  bool any_order = false;         // keys in any order; false: as `properties` declares them, other keys after them
-  bool enforce_formats = true;    // false: `format` says nothing, as drafts 2019-09 and 2020-12 have it by default
+  bool any_order = false;       // keys in any order; false: as `properties` declares them, other keys after them
+  bool enforce_formats = true;  // false: `format` says nothing, as drafts 2019-09 and 2020-12 have it by default
   Whitespace whitespace = Whitespace::bounded;
   Draft default_draft = Draft::draft2020;  // for a schema without `$schema`
 };
@@ -60,8 +60,7 @@ class Grammar {
   // Free text in which each `begin` must be followed by its content and its `end`. at_least_one: the answer may end only
   // after a tag; stop_after_first: it ends with the first tag's `end`.
   static Result<std::shared_ptr<const Grammar>> from_tags(const std::vector<StructuralTag>& tags, bool at_least_one,
-                                                          bool stop_after_first,
-                                                          const JsonSchemaOptions& options = {});
+                                                          bool stop_after_first, const JsonSchemaOptions& options = {});
 
   // What was taken as an annotation though its name looks like a constraint, as "pointer: reason".
   const std::vector<std::string>& notes() const;

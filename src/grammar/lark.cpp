@@ -64,7 +64,9 @@ class Reader {
     at_ += what.size();
     return true;
   }
-  static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+  static bool is_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  }
   static bool is_terminal(std::string_view name) {
     const size_t i = name.find_first_not_of('_');
     return i != std::string_view::npos && name[i] >= 'A' && name[i] <= 'Z';
@@ -81,8 +83,10 @@ class Reader {
       const char c = text_[at_];
       if (c == '#' || text_.substr(at_).starts_with("//"))
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
-      else if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r'))) ++at_;
-      else return;
+      else if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r')))
+        ++at_;
+      else
+        return;
     }
   }
   // A line that goes on with |.
@@ -114,7 +118,8 @@ class Reader {
       definition();
     }
     space(false);
-    if (error_.empty() && at_ < text_.size() && peek() != '\n' && peek() != '\r') fail("unexpected `" + std::string(1, peek()) + "`");
+    if (error_.empty() && at_ < text_.size() && peek() != '\n' && peek() != '\r')
+      fail("unexpected `" + std::string(1, peek()) + "`");
     space(true);
   }
 
@@ -180,8 +185,10 @@ class Reader {
       space(depth > 0);
       const char c = peek();
       Expression item;
-      if (c == '"') item = literal();
-      else if (c == '/') item = pattern();
+      if (c == '"')
+        item = literal();
+      else if (c == '/')
+        item = pattern();
       else if (take("(")) {
         space(true);
         item = choice(depth + 1);
@@ -195,7 +202,7 @@ class Reader {
       } else if (is_name(c)) {
         item = Expression::call(name());
         if (peek() == '{') fail("templates aren't supported");
-        if (peek() == '.' ) fail("names with a dot aren't supported");
+        if (peek() == '.') fail("names with a dot aren't supported");
       } else {
         break;
       }
@@ -207,7 +214,8 @@ class Reader {
   bool number(uint32_t& out) {
     uint64_t value = 0;
     const size_t from = at_;
-    for (; peek() >= '0' && peek() <= '9'; ++at_) value = std::min<uint64_t>(value * 10 + uint64_t(peek() - '0'), 1'000'000);
+    for (; peek() >= '0' && peek() <= '9'; ++at_)
+      value = std::min<uint64_t>(value * 10 + uint64_t(peek() - '0'), 1'000'000);
     out = uint32_t(value);
     return at_ > from;
   }
@@ -248,17 +256,24 @@ class Reader {
         constexpr std::string_view kNames = "ntrfv\\\"'/", kMeans = "\n\t\r\f\v\\\"'/";
         size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : 0;
         const size_t known = kNames.find(c);
-        if (digits == 0 && known == std::string_view::npos) fail("an unknown escape in a literal");
-        else if (digits == 0) out += kMeans[known];
+        if (digits == 0 && known == std::string_view::npos)
+          fail("an unknown escape in a literal");
+        else if (digits == 0)
+          out += kMeans[known];
         uint32_t value = 0;
         for (size_t i = 0; i < digits; ++i, ++at_) {
           const char d = peek();
-          const int v = d >= '0' && d <= '9' ? d - '0' : d >= 'a' && d <= 'f' ? d - 'a' + 10 : d >= 'A' && d <= 'F' ? d - 'A' + 10 : -1;
+          const int v = d >= '0' && d <= '9'   ? d - '0'
+                        : d >= 'a' && d <= 'f' ? d - 'a' + 10
+                        : d >= 'A' && d <= 'F' ? d - 'A' + 10
+                                               : -1;
           if (v < 0) fail("a hexadecimal digit was expected");
           value = value * 16 + uint32_t(std::max(v, 0));
         }
-        if (digits > 0 && value >= 0xD800 && value < 0xE000) fail("an escape names no character");
-        else if (digits > 0) append_utf8(out, value);
+        if (digits > 0 && value >= 0xD800 && value < 0xE000)
+          fail("an escape names no character");
+        else if (digits > 0)
+          append_utf8(out, value);
       } else {
         out += peek();
         ++at_;
@@ -296,9 +311,12 @@ class Reader {
     const size_t from = ++at_;
     bool in_class = false;
     for (; at_ < text_.size() && (text_[at_] != '/' || in_class) && text_[at_] != '\n'; ++at_) {
-      if (text_[at_] == '\\') ++at_;
-      else if (text_[at_] == '[') in_class = true;
-      else if (text_[at_] == ']') in_class = false;
+      if (text_[at_] == '\\')
+        ++at_;
+      else if (text_[at_] == '[')
+        in_class = true;
+      else if (text_[at_] == ']')
+        in_class = false;
     }
     if (peek() != '/') return fail("a pattern without its closing /"), Expression{};
     const std::string_view text = text_.substr(from, at_ - from);
@@ -327,7 +345,8 @@ Result<NodeId> compile_lark(std::string_view text, Core& core) {
   std::vector<RegexId> ignored;
   for (const Expression& e : reader.ignored()) {
     RegexId language = RegexPool::kNothing;
-    if (!rules.regular_language(e, &language)) return Error{"what %ignore names must be a terminal that is defined", "%ignore"};
+    if (!rules.regular_language(e, &language))
+      return Error{"what %ignore names must be a terminal that is defined", "%ignore"};
     ignored.push_back(language);
   }
   for (RegexId language : ignored) rules.ignore(language);

@@ -134,7 +134,9 @@ bool Lexicon::ask_continues(LexId id) {
   return out;
 }
 
-uint32_t Lexicon::ask_free_span(LexId id) { return hot_[id].span = std::min(pool_.free_span(states_[id].a), kNotAsked - 1); }
+uint32_t Lexicon::ask_free_span(LexId id) {
+  return hot_[id].span = std::min(pool_.free_span(states_[id].a), kNotAsked - 1);
+}
 
 uint32_t Lexicon::full_span(LexId id) {
   const State& s = states_[id];
@@ -182,9 +184,7 @@ LexId Lexicon::step_slowly(LexId id, uint8_t byte) {
       if (s.c - s.b == 1 && (s.d >= lists_[s.a][s.b].size() || uint8_t(lists_[s.a][s.b][s.d]) != byte)) return kDead;
       return step_list(s, byte);
     case Kind::raw:
-    case Kind::body:
-      fill_text_row(id);
-      return states_[id].row[byte];
+    case Kind::body: fill_text_row(id); return states_[id].row[byte];
     case Kind::raw_skip:
     case Kind::body_skip: {
       const uint32_t rest = skip(s.b, byte);
@@ -199,7 +199,7 @@ LexId Lexicon::step_slowly(LexId id, uint8_t byte) {
     std::fill_n(row.get(), 256, kUnknown);
     give_row(id, std::move(row));
   }
-  const LexId next = s.kind == Kind::number ? step_number(s, byte)
+  const LexId next = s.kind == Kind::number                                        ? step_number(s, byte)
                      : s.kind == Kind::raw_partial || s.kind == Kind::body_partial ? step_partial(s, byte)
                                                                                    : step_escape(s, byte);
   return states_[id].row[byte] = next;
@@ -277,7 +277,8 @@ LexId Lexicon::step_escape(const State& s, uint8_t byte) {
       const uint32_t first = value << (4 * left), last = ((value + 1) << (4 * left)) - 1;
       // A high half needs some character above U+FFFF that begins with it.
       const uint32_t high = std::max(first, 0xD800u), high_last = std::min(last, 0xDBFFu);
-      const bool pair = high <= high_last && range_alive(s.a, 0x10000 + ((high - 0xD800) << 10), 0x10000 + ((high_last - 0xD800) << 10) + 0x3FF);
+      const bool pair = high <= high_last &&
+                        range_alive(s.a, 0x10000 + ((high - 0xD800) << 10), 0x10000 + ((high_last - 0xD800) << 10) + 0x3FF);
       return pair || range_alive(s.a, first, last) ? state(Kind::hex, s.a, value, left) : kDead;
     }
     case Kind::low_slash: return byte == '\\' ? state(Kind::low_u, s.a, s.b) : kDead;
@@ -286,7 +287,8 @@ LexId Lexicon::step_escape(const State& s, uint8_t byte) {
       const int digit = hex_digit(byte);
       if (digit < 0) return kDead;
       const uint32_t value = s.c * 16 + uint32_t(digit), left = s.d - 1;
-      const uint32_t first = std::max(value << (4 * left), 0xDC00u), last = std::min(((value + 1) << (4 * left)) - 1, 0xDFFFu);
+      const uint32_t first = std::max(value << (4 * left), 0xDC00u),
+                     last = std::min(((value + 1) << (4 * left)) - 1, 0xDFFFu);
       if (first > last) return kDead;
       const uint32_t base = 0x10000 + ((s.b - 0xD800) << 10) - 0xDC00;
       if (left == 0) return after_char(Kind::body, s.a, base + value);

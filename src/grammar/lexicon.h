@@ -29,8 +29,8 @@ class Lexicon {
   LexId literals(std::vector<std::string> texts);
   // The same for texts that are sorted, all different, and outlive the lexicon; equal calls aren't the same terminal.
   LexId sorted_literals(std::vector<std::string_view> texts);
-  LexId regex(RegexId content);                    // UTF-8
-  LexId json_string(RegexId content);              // with its quotes, any escapes JSON has, no lone surrogates
+  LexId regex(RegexId content);        // UTF-8
+  LexId json_string(RegexId content);  // with its quotes, any escapes JSON has, no lone surrogates
   LexId number(const NumberSet& set);
 
   LexId step(LexId state, uint8_t byte) {
@@ -63,8 +63,8 @@ class Lexicon {
   const Bytes& first_bytes(LexId state);
 
   RegexPool& pool() { return pool_; }
-  size_t bytes() const { return states_.size() * (sizeof(State) + 48) + rows_ * 1024; }
-  // Forgets what can be computed again.
+  size_t row_bytes() const { return rows_ * 256 * sizeof(LexId); }
+  // Forgets what can be computed again: all rows.
   void drop_rows();
 
  private:
@@ -72,7 +72,24 @@ class Lexicon {
   // raw: regular text. body: in a JSON string. skip: within a character that was decided at its first byte.
   // partial: within a character; a: expression, b: bits so far, c: bytes left, d: least value. The string's escapes: slash
   // after \, hex within \u, low_* between the halves of a pair.
-  enum class Kind : uint8_t { dead, list, raw, raw_skip, raw_partial, open, body, body_skip, body_partial, slash, hex, low_slash, low_u, low_hex, done, number };
+  enum class Kind : uint8_t {
+    dead,
+    list,
+    raw,
+    raw_skip,
+    raw_partial,
+    open,
+    body,
+    body_skip,
+    body_partial,
+    slash,
+    hex,
+    low_slash,
+    low_u,
+    low_hex,
+    done,
+    number
+  };
   static constexpr uint32_t kNotAsked = UINT32_MAX - 1;
   // What walks over a vocabulary touch.
   struct Hot {

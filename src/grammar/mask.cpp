@@ -31,8 +31,10 @@ void MaskWalk::run(StateId state) {
   const std::vector<Item> items(recognizer_.items(state).begin(), recognizer_.items(state).end());
   size_t others = 0;
   for (const Item& item : items) {
-    if (lexicon_.in_string(item.lex)) in_string(item);
-    else ++others;
+    if (lexicon_.in_string(item.lex))
+      in_string(item);
+    else
+      ++others;
   }
   const Nodes all{trie_.all()};
   if (others > kFewItems && others == items.size()) return by_state(all, 0, uint32_t(trie_.all().size()), state);
@@ -68,8 +70,10 @@ void MaskWalk::inner(LexId lex) {
     int bytes = 0;
     for (uint64_t word : lexicon_.first_bytes(lex)) bytes += std::popcount(word);
     const bool clearing = bytes >= kManyBytes && trie_.longest() <= trie_.max_plain();
-    if (clearing) out.assign(trie_.plain(trie_.max_plain()).begin(), trie_.plain(trie_.max_plain()).end());
-    else out.assign(bits_.size(), 0);
+    if (clearing)
+      out.assign(trie_.plain(trie_.max_plain()).begin(), trie_.plain(trie_.max_plain()).end());
+    else
+      out.assign(bits_.size(), 0);
     walk_plain(0, uint32_t(trie_.plain_nodes().size()), lex, clearing, out);
   }
   // What isn't plain has no quote either: no terminal ends within it.
@@ -90,8 +94,10 @@ void MaskWalk::walk_plain(uint32_t at, uint32_t end, LexId lex, bool clearing, s
     for (uint32_t i = trie_.plain_first(node); i < trie_.plain_first(nodes[node].end); ++i) {
       const auto id = size_t(trie_.plain_tokens()[i]);
       const uint64_t bit = uint64_t(1) << (id % 64);
-      if (on) out[id / 64] |= bit;
-      else out[id / 64] &= ~bit;
+      if (on)
+        out[id / 64] |= bit;
+      else
+        out[id / 64] &= ~bit;
     }
   };
   for (; at < end; at = nodes[at].end) {
@@ -102,7 +108,8 @@ void MaskWalk::walk_plain(uint32_t at, uint32_t end, LexId lex, bool clearing, s
       if (!clearing) below(at, true);
     } else {
       if (!clearing)
-        for (TokenId id = nodes[at].token; id >= 0; id = trie_.next_alias(id)) out[size_t(id) / 64] |= uint64_t(1) << (size_t(id) % 64);
+        for (TokenId id = nodes[at].token; id >= 0; id = trie_.next_alias(id))
+          out[size_t(id) / 64] |= uint64_t(1) << (size_t(id) % 64);
       if (nodes[at].end > at + 1) walk_plain(at + 1, nodes[at].end, next, clearing, out);
     }
   }

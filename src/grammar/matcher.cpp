@@ -26,7 +26,7 @@ Matcher::Matcher(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const T
 // Only under the lock. A grammar that has learnt too much forgets, but for where its matchers are.
 void Matcher::trim() {
   Core& core = grammar_->core();
-  if (core.lexicon.bytes() > kMaxRows) core.lexicon.drop_rows();
+  if (core.lexicon.row_bytes() > kMaxRows) core.lexicon.drop_rows();
   if (core.recognizer->bytes() > kMaxLearnt) core.recognizer = std::make_shared<Recognizer>(core.lexicon, core.rules);
   if (recognizer_ == core.recognizer) return;
   state_ = core.recognizer->adopt(*recognizer_, state_);

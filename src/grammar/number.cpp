@@ -132,7 +132,8 @@ void NumberSet::only(std::vector<Decimal> values) {
   for (const Decimal& v : values)
     if (contains(v)) kept.push_back(v.trimmed());
   std::sort(kept.begin(), kept.end(), [](const Decimal& a, const Decimal& b) { return a.compare(b) < 0; });
-  kept.erase(std::unique(kept.begin(), kept.end(), [](const Decimal& a, const Decimal& b) { return a.compare(b) == 0; }), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end(), [](const Decimal& a, const Decimal& b) { return a.compare(b) == 0; }),
+             kept.end());
   finite_ = std::move(kept);
 }
 
@@ -157,7 +158,8 @@ bool NumberSet::contains(const Decimal& value) const {
     if (value.is_multiple_of(step)) return false;
   auto equals = [&](const Decimal& other) { return other.compare(value) == 0; };
   if (std::any_of(excluded_.begin(), excluded_.end(), equals)) return false;
-  return !finite_ || std::binary_search(finite_->begin(), finite_->end(), value, [](const Decimal& a, const Decimal& b) { return a.compare(b) < 0; });
+  return !finite_ || std::binary_search(finite_->begin(), finite_->end(), value,
+                                        [](const Decimal& a, const Decimal& b) { return a.compare(b) < 0; });
 }
 
 bool NumberSet::plain() const {

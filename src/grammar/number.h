@@ -24,7 +24,7 @@ struct Decimal {
   int compare(const Decimal& other) const;
   bool is_multiple_of(const Decimal& step) const;  // step > 0
   bool is_integer() const;
-  Decimal trimmed() const;  // the smallest scale
+  Decimal trimmed() const;   // the smallest scale
   std::string text() const;  // without an exponent, no zeros at the end of a fraction
 };
 

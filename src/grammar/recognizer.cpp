@@ -20,10 +20,10 @@ uint64_t mix(uint64_t h, uint64_t v) {
 }  // namespace
 
 void Recognizer::reset() {
-  states_.emplace_back();        // kDead
-  frames_.push_back({0, 0});     // kRoot
-  texts_.emplace_back();         // no capture
-  texts_.emplace_back();         // the empty text
+  states_.emplace_back();     // kDead
+  frames_.push_back({0, 0});  // kRoot
+  texts_.emplace_back();      // no capture
+  texts_.emplace_back();      // the empty text
   text_index_.emplace(texts_[1], 1u);
 }
 
@@ -146,11 +146,15 @@ void Recognizer::visit(NodeId id, uint32_t frame) {
         std::vector<Return>& returns = calls_[index].returns;
         const Return back{edge.target, frame};
         if (std::find(returns.begin(), returns.end(), back) == returns.end()) {
-          if (returns.size() >= kMaxReturns) overflow_ = true;
-          else returns.push_back(back);
+          if (returns.size() >= kMaxReturns)
+            overflow_ = true;
+          else
+            returns.push_back(back);
         }
-        if (fresh) enter(edge.what, kTemporary | index);
-        else if (calls_[index].empty) enter(edge.target, frame);
+        if (fresh)
+          enter(edge.what, kTemporary | index);
+        else if (calls_[index].empty)
+          enter(edge.target, frame);
         break;
       }
     }
@@ -214,7 +218,8 @@ uint32_t Recognizer::intern_frame(std::vector<Return> returns) {
   auto [from, to] = frame_index_.equal_range(h);
   for (auto it = from; it != to; ++it) {
     const Frame f = frames_[it->second];
-    if (f.count == returns.size() && std::equal(returns.begin(), returns.end(), returns_.begin() + f.begin)) return it->second;
+    if (f.count == returns.size() && std::equal(returns.begin(), returns.end(), returns_.begin() + f.begin))
+      return it->second;
   }
   const auto id = uint32_t(frames_.size());
   frames_.push_back({uint32_t(returns_.size()), uint32_t(returns.size())});
@@ -230,7 +235,8 @@ StateId Recognizer::intern_state(std::vector<Item>& items, bool accepting) {
   auto [from, to] = state_index_.equal_range(h);
   for (auto it = from; it != to; ++it) {
     const State& s = states_[it->second];
-    if (s.accepting == accepting && s.count == items.size() && std::equal(items.begin(), items.end(), items_.begin() + s.begin))
+    if (s.accepting == accepting && s.count == items.size() &&
+        std::equal(items.begin(), items.end(), items_.begin() + s.begin))
       return it->second;
   }
   const auto id = StateId(states_.size());

@@ -59,7 +59,9 @@ class Recognizer {
   void keep_mask(StateId state, uint64_t vocabulary, std::span<const uint64_t> bits);
   // The same for what stays inside a JSON string, by its terminal's state.
   const std::vector<uint64_t>* inner_mask(LexId lex, uint64_t vocabulary) const { return mask(kInner | lex, vocabulary); }
-  void keep_inner_mask(LexId lex, uint64_t vocabulary, std::span<const uint64_t> bits) { keep_mask(kInner | lex, vocabulary, bits); }
+  void keep_inner_mask(LexId lex, uint64_t vocabulary, std::span<const uint64_t> bits) {
+    keep_mask(kInner | lex, vocabulary, bits);
+  }
 
   // Roughly, of all that was learnt.
   size_t bytes() const { return bytes_; }

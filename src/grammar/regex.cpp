@@ -8,7 +8,7 @@ namespace unisono::grammar {
 
 namespace {
 
-constexpr int kMaxDepth = 2000;          // of an expression, for the walks that recurse
+constexpr int kMaxDepth = 2000;             // of an expression, for the walks that recurse
 constexpr size_t kMaxAliveStates = 20'000;  // looked at to find one text of a language
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -21,7 +21,11 @@ uint64_t mix(uint64_t h, uint64_t v) {
 
 uint32_t next_char(std::string_view& text) {
   const auto lead = uint8_t(text[0]);
-  size_t n = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+  size_t n = lead < 0x80                   ? 1
+             : lead >= 0xC2 && lead < 0xE0 ? 2
+             : lead >= 0xE0 && lead < 0xF0 ? 3
+             : lead >= 0xF0 && lead < 0xF5 ? 4
+                                           : 0;
   if (n == 0 || text.size() < n) {
     text.remove_prefix(1);
     return kMaxChar + 1;
@@ -97,7 +101,8 @@ RegexId RegexPool::intern_list(Kind kind, std::vector<RegexId> items, bool nulla
   auto [from, to] = index_.equal_range(h);
   for (auto it = from; it != to; ++it) {
     const Node& n = nodes_[it->second];
-    if (n.kind == kind && n.b == items.size() && std::equal(items.begin(), items.end(), lists_.begin() + n.a)) return it->second;
+    if (n.kind == kind && n.b == items.size() && std::equal(items.begin(), items.end(), lists_.begin() + n.a))
+      return it->second;
   }
   if (nodes_.size() >= budget_ || lists_.size() + items.size() > 16 * budget_) {
     exhausted_ = true;
@@ -342,7 +347,8 @@ RegexId RegexPool::derive(RegexId a, uint32_t c, int depth) {
     }
     case Kind::negate: out = negate(derive(n.a, c, depth + 1)); break;
     default:
-      out = concat(derive(n.a, c, depth + 1), repeat(n.a, n.b == 0 ? 0 : n.b - 1, n.c == kUnbounded ? kUnbounded : n.c - 1));
+      out =
+          concat(derive(n.a, c, depth + 1), repeat(n.a, n.b == 0 ? 0 : n.b - 1, n.c == kUnbounded ? kUnbounded : n.c - 1));
   }
   stamps_[a] = stamp_;
   derived_[a] = out;

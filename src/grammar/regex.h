@@ -74,7 +74,8 @@ class RegexPool {
     Kind kind;
     bool nullable;
     bool boolean;  // an intersection or complement is inside, so that it may be empty
-    uint32_t a, b, c;  // chars: set; concat: left, right; either, both: begin, end in lists_; negate: a; repeat: a, min, max
+    uint32_t a, b,
+        c;  // chars: set; concat: left, right; either, both: begin, end in lists_; negate: a; repeat: a, min, max
   };
   enum class Life : uint8_t { unknown, alive, dead };
 

@@ -125,7 +125,8 @@ class Parser {
     if (take("(")) {
       if (take("?") && !take(":")) {
         const size_t close = rest_.find('>');
-        if (!take("<") || close == std::string_view::npos) return fail("an unknown kind of group (?" + std::string(rest_.substr(0, 1)));
+        if (!take("<") || close == std::string_view::npos)
+          return fail("an unknown kind of group (?" + std::string(rest_.substr(0, 1)));
         rest_.remove_prefix(close);
       }
       item = choice(depth + 1);
@@ -157,7 +158,8 @@ class Parser {
       auto set = escape(false);
       return set ? of_set(std::move(*set)) : nullptr;
     }
-    if (rest_[0] == '*' || rest_[0] == '+' || rest_[0] == '?') return fail("nothing to repeat before " + std::string(rest_.substr(0, 1)));
+    if (rest_[0] == '*' || rest_[0] == '+' || rest_[0] == '?')
+      return fail("nothing to repeat before " + std::string(rest_.substr(0, 1)));
     const uint32_t c = next_char(rest_);
     return of_set(CharSet({{c, c}}));
   }
@@ -168,7 +170,8 @@ class Parser {
     auto number = [&](uint32_t& out) {
       const size_t from = i;
       uint64_t value = 0;
-      for (; i < rest_.size() && is_digit(uint8_t(rest_[i])); ++i) value = std::min<uint64_t>(value * 10 + uint64_t(rest_[i] - '0'), kMaxCount + 1);
+      for (; i < rest_.size() && is_digit(uint8_t(rest_[i])); ++i)
+        value = std::min<uint64_t>(value * 10 + uint64_t(rest_[i] - '0'), kMaxCount + 1);
       out = uint32_t(value);
       return i > from;
     };
@@ -194,7 +197,8 @@ class Parser {
       return item;
     }
     if (min > max) return fail("a repetition whose minimum is above its maximum");
-    if (min > kMaxCount || (max > kMaxCount && max != RegexPool::kUnbounded)) return fail("a repetition count above 100,000,000");
+    if (min > kMaxCount || (max > kMaxCount && max != RegexPool::kUnbounded))
+      return fail("a repetition count above 100,000,000");
     take("?");  // how eagerly it matches doesn't change what it matches
     if (!rest_.empty() && (rest_[0] == '*' || rest_[0] == '+' || rest_[0] == '?')) return fail("two quantifiers in a row");
     auto out = std::make_unique<Ast>();
@@ -213,7 +217,10 @@ class Parser {
     if (rest_.size() < digits) return std::nullopt;
     for (size_t i = 0; i < digits; ++i) {
       const char c = rest_[i];
-      const int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int d = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
       if (d < 0) return std::nullopt;
       value = value * 16 + uint32_t(d);
     }
@@ -274,7 +281,8 @@ class Parser {
       case 'P': {
         const size_t close = rest_.find('}');
         CharSet set;
-        if (!rest_.starts_with("{") || close == std::string_view::npos || !CharSet::property(rest_.substr(1, close - 1), &set))
+        if (!rest_.starts_with("{") || close == std::string_view::npos ||
+            !CharSet::property(rest_.substr(1, close - 1), &set))
           return fail("an unknown character property (general categories are known)"), std::nullopt;
         rest_.remove_prefix(close + 1);
         return c == 'p' ? set : set.complement();
@@ -315,7 +323,8 @@ class Parser {
         auto to = item(single_end);
         if (!to) return std::nullopt;
         if (single_end) {
-          if (from->ranges()[0].first > to->ranges()[0].first) return fail("a character range that runs backwards"), std::nullopt;
+          if (from->ranges()[0].first > to->ranges()[0].first)
+            return fail("a character range that runs backwards"), std::nullopt;
           ranges.push_back({from->ranges()[0].first, to->ranges()[0].first});
           continue;
         }

@@ -20,8 +20,8 @@ uint64_t hash_of(const Formula& f) {
 
 bool same(const Formula& a, const Formula& b) {
   auto equal = [](const Decimal& x, const Decimal& y) { return x.compare(y) == 0; };
-  return a.op == b.op && a.integer == b.integer && a.strict == b.strict && a.declared == b.declared && a.n == b.n && a.m == b.m && a.regex == b.regex &&
-         a.parts == b.parts && a.texts == b.texts &&
+  return a.op == b.op && a.integer == b.integer && a.strict == b.strict && a.declared == b.declared && a.n == b.n &&
+         a.m == b.m && a.regex == b.regex && a.parts == b.parts && a.texts == b.texts &&
          std::equal(a.numbers.begin(), a.numbers.end(), b.numbers.begin(), b.numbers.end(), equal);
 }
 
@@ -49,7 +49,8 @@ FormulaId FormulaTable::join(Formula::Op op, std::vector<FormulaId> parts, Formu
   Formula out;
   out.op = op;
   auto take = [&](FormulaId part) {
-    if (part != neutral && std::find(out.parts.begin(), out.parts.end(), part) == out.parts.end()) out.parts.push_back(part);
+    if (part != neutral && std::find(out.parts.begin(), out.parts.end(), part) == out.parts.end())
+      out.parts.push_back(part);
   };
   // Long lists come from one schema and hold each part once.
   const bool search = parts.size() < 64;
@@ -66,8 +67,12 @@ FormulaId FormulaTable::join(Formula::Op op, std::vector<FormulaId> parts, Formu
   return out.parts.size() == 1 ? out.parts[0] : add(std::move(out));
 }
 
-FormulaId FormulaTable::all(std::vector<FormulaId> parts) { return join(Formula::Op::all, std::move(parts), kAlways, kNever); }
-FormulaId FormulaTable::any(std::vector<FormulaId> parts) { return join(Formula::Op::any, std::move(parts), kNever, kAlways); }
+FormulaId FormulaTable::all(std::vector<FormulaId> parts) {
+  return join(Formula::Op::all, std::move(parts), kAlways, kNever);
+}
+FormulaId FormulaTable::any(std::vector<FormulaId> parts) {
+  return join(Formula::Op::any, std::move(parts), kNever, kAlways);
+}
 
 FormulaId FormulaTable::negate(FormulaId part) {
   if (part == kNever) return kAlways;

@@ -16,7 +16,16 @@ namespace unisono::grammar {
 using FormulaId = uint32_t;
 
 // Kinds of JSON values, as bits. True and false are kinds of their own: nothing then needs a set of booleans.
-enum Kind : uint8_t { kNull = 1, kFalse = 2, kTrue = 4, kNumber = 8, kString = 16, kArray = 32, kObject = 64, kAnyKind = 127 };
+enum Kind : uint8_t {
+  kNull = 1,
+  kFalse = 2,
+  kTrue = 4,
+  kNumber = 8,
+  kString = 16,
+  kArray = 32,
+  kObject = 64,
+  kAnyKind = 127
+};
 
 struct Formula {
   enum class Op : uint8_t {
@@ -29,16 +38,22 @@ struct Formula {
     reference,  // n: the reader's number of it
     types,      // n: kinds; integer: of numbers only the integers
     scalars,    // a value of these: n kinds of null, false, true; numbers; texts
-    number_from, number_above, number_to, number_below, multiple_of,  // numbers[0]
-    text,       // regex
-    item,       // n: index; parts[0]
-    items_from,  // n: first index; parts[0]
-    min_items, max_items,      // n
+    number_from,
+    number_above,
+    number_to,
+    number_below,
+    multiple_of,  // numbers[0]
+    text,         // regex
+    item,         // n: index; parts[0]
+    items_from,   // n: first index; parts[0]
+    min_items,
+    max_items,  // n
     contains,   // parts[0], at least n, at most m
     unique_items,
-    property,   // texts[0]; parts[0]: where it is there
-    required,   // texts[0]
-    min_properties, max_properties,  // n
+    property,  // texts[0]; parts[0]: where it is there
+    required,  // texts[0]
+    min_properties,
+    max_properties,    // n
     pattern_property,  // regex, parts[0]
     other_properties,  // of names but texts that don't match regex (kNothing: none do); parts[0]
     property_names,    // parts[0]

@@ -57,14 +57,22 @@ FormulaId SchemaReader::read_types(const Json& value) {
   uint64_t kinds = 0;
   bool integer = false;
   auto add = [&](const Json& name) {
-    if (name == "null") kinds |= kNull;
-    else if (name == "boolean") kinds |= kFalse | kTrue;
-    else if (name == "string") kinds |= kString;
-    else if (name == "array") kinds |= kArray;
-    else if (name == "object") kinds |= kObject;
-    else if (name == "number") kinds |= kNumber, integer = false;
-    else if (name == "integer") integer = (kinds & kNumber) ? integer : true, kinds |= kNumber;
-    else refuse(here("type"), "it must be one or more of null, boolean, integer, number, string, array, object");
+    if (name == "null")
+      kinds |= kNull;
+    else if (name == "boolean")
+      kinds |= kFalse | kTrue;
+    else if (name == "string")
+      kinds |= kString;
+    else if (name == "array")
+      kinds |= kArray;
+    else if (name == "object")
+      kinds |= kObject;
+    else if (name == "number")
+      kinds |= kNumber, integer = false;
+    else if (name == "integer")
+      integer = (kinds & kNumber) ? integer : true, kinds |= kNumber;
+    else
+      refuse(here("type"), "it must be one or more of null, boolean, integer, number, string, array, object");
   };
   if (const auto* list = value.if_array()) {
     for (const Json& name : *list) add(name);
@@ -112,10 +120,14 @@ FormulaId SchemaReader::equal_to(const Json& value, int depth) {
     return formulas_.all(std::move(parts));
   }
   Formula f = atom(Op::scalars);
-  if (value.is_null()) f.n = kNull;
-  else if (value.is_bool()) f.n = value.get_bool() ? kTrue : kFalse;
-  else if (value.is_string()) f.texts = {std::string(view(value.get_string()))};
-  else if (auto number = decimal(value)) f.numbers = {number->trimmed()};
+  if (value.is_null())
+    f.n = kNull;
+  else if (value.is_bool())
+    f.n = value.get_bool() ? kTrue : kFalse;
+  else if (value.is_string())
+    f.texts = {std::string(view(value.get_string()))};
+  else if (auto number = decimal(value))
+    f.numbers = {number->trimmed()};
   return formulas_.add(std::move(f));
 }
 
@@ -139,7 +151,8 @@ std::optional<uint64_t> SchemaReader::count(const JsonObject& o, std::string_vie
     refuse(here(keyword), "it must be a whole number that isn't negative");
     return std::nullopt;
   }
-  const auto n = number->at(number->scale) / boost::multiprecision::pow(boost::multiprecision::cpp_int(10), unsigned(number->scale));
+  const auto n =
+      number->at(number->scale) / boost::multiprecision::pow(boost::multiprecision::cpp_int(10), unsigned(number->scale));
   return n > kMaxLength ? kMaxLength : uint64_t(n);
 }
 
@@ -188,7 +201,8 @@ void SchemaReader::read_scalars(const JsonObject& o, std::vector<FormulaId>& par
       scalars.texts.insert(scalars.texts.end(), f.texts.begin(), f.texts.end());
       scalars.numbers.insert(scalars.numbers.end(), f.numbers.begin(), f.numbers.end());
     }
-    if (scalars.n != 0 || !scalars.texts.empty() || !scalars.numbers.empty()) options.push_back(formulas_.add(std::move(scalars)));
+    if (scalars.n != 0 || !scalars.texts.empty() || !scalars.numbers.empty())
+      options.push_back(formulas_.add(std::move(scalars)));
     parts.push_back(formulas_.any(std::move(options)));
   }
   if (const auto* value = o.if_contains("const"); value && since(Draft::draft6)) parts.push_back(equal_to(*value, 0));
@@ -202,7 +216,8 @@ void SchemaReader::read_scalars(const JsonObject& o, std::vector<FormulaId>& par
     const auto *bound = o.if_contains(b.inclusive), *open = o.if_contains(b.exclusive);
     const bool old_form = open && open->is_bool();  // draft 4's: it sharpens the other keyword
     if (bound) parts.push_back(numeric(old_form && open->get_bool() ? b.open_op : b.op, *bound, b.inclusive));
-    if (open && !old_form && (since(Draft::draft6) || open->is_number())) parts.push_back(numeric(b.open_op, *open, b.exclusive));
+    if (open && !old_form && (since(Draft::draft6) || open->is_number()))
+      parts.push_back(numeric(b.open_op, *open, b.exclusive));
   }
   if (const auto* step = o.if_contains("multipleOf")) parts.push_back(numeric(Op::multiple_of, *step, "multipleOf"));
 
@@ -226,10 +241,12 @@ void SchemaReader::read_scalars(const JsonObject& o, std::vector<FormulaId>& par
   if (!format->is_string()) return refuse(here("format"), "it must be a string");
   std::string rule;
   switch (find_format(view(format->get_string()), &rule)) {
-    case FormatKind::beyond_patterns: return refuse(here("format"), "the format " + std::string(view(format->get_string())) + " can't be enforced");
+    case FormatKind::beyond_patterns:
+      return refuse(here("format"), "the format " + std::string(view(format->get_string())) + " can't be enforced");
     case FormatKind::unknown:
       if (notes_.size() < kMaxLength && notes_.size() < 100)
-        notes_.push_back(pointer_ + "/format: " + std::string(view(format->get_string())) + " isn't a standard format, so it says nothing");
+        notes_.push_back(pointer_ + "/format: " + std::string(view(format->get_string())) +
+                         " isn't a standard format, so it says nothing");
       return;
     case FormatKind::enforced: break;
   }
@@ -365,19 +382,22 @@ void SchemaReader::read_dependencies(const JsonObject& o, std::vector<FormulaId>
 }
 
 // The schemas whose keywords always apply to the same value as o's. False: some apply only sometimes, and matter.
-bool SchemaReader::evaluated_names(const JsonObject& o, const std::string& base, std::vector<const JsonObject*>& sources, int depth) {
+bool SchemaReader::evaluated_names(const JsonObject& o, const std::string& base, std::vector<const JsonObject*>& sources,
+                                   int depth) {
   if (depth > 20 || sources.size() > 1000) return false;
   sources.push_back(&o);
   const auto* id = o.if_contains("$id");
   std::string here_base = base;
-  if (id && id->is_string() && depth > 0) here_base = resolve_uri(base, view(id->get_string()).substr(0, view(id->get_string()).find('#')));
+  if (id && id->is_string() && depth > 0)
+    here_base = resolve_uri(base, view(id->get_string()).substr(0, view(id->get_string()).find('#')));
   if (const auto* all = o.if_contains("allOf"); all && all->is_array())
     for (const Json& part : all->get_array())
       if (part.is_object() && !evaluated_names(part.get_object(), here_base, sources, depth + 1)) return false;
   if (const auto* ref = o.if_contains("$ref"); ref && ref->is_string()) {
     auto place = find(here_base, view(ref->get_string()));
     if (!place) return false;
-    if (place->schema->is_object() && !evaluated_names(place->schema->get_object(), place->base, sources, depth + 1)) return false;
+    if (place->schema->is_object() && !evaluated_names(place->schema->get_object(), place->base, sources, depth + 1))
+      return false;
   }
   if (o.contains("$dynamicRef") || o.contains("$recursiveRef")) return false;
   for (std::string_view keyword : {"anyOf", "oneOf", "if", "then", "else", "dependentSchemas"})
@@ -392,7 +412,8 @@ void SchemaReader::read_unevaluated(const JsonObject& o, std::vector<FormulaId>&
     if (!schema || (schema->is_bool() && schema->get_bool())) continue;
     std::vector<const JsonObject*> sources;
     if (!evaluated_names(o, base_, sources, 0))
-      return refuse(here(keyword), "beside keywords that apply only sometimes (anyOf, oneOf, if, ...) it can't be enforced");
+      return refuse(here(keyword),
+                    "beside keywords that apply only sometimes (anyOf, oneOf, if, ...) it can't be enforced");
     const FormulaId part = child(*schema, keyword);
     bool everything = false, unsure = false;
     Formula f = applied(keyword == "unevaluatedItems" ? Op::items_from : Op::other_properties, part);
@@ -404,7 +425,8 @@ void SchemaReader::read_unevaluated(const JsonObject& o, std::vector<FormulaId>&
         const auto *items = source->if_contains("items"), *prefix = source->if_contains("prefixItems");
         if (prefix && prefix->is_array()) f.n = std::max<uint64_t>(f.n, prefix->get_array().size());
         if (items && items->is_array()) f.n = std::max<uint64_t>(f.n, items->get_array().size());
-        everything |= (items && !items->is_array()) || (items && source->contains("additionalItems")) || (other && source->contains(keyword));
+        everything |= (items && !items->is_array()) || (items && source->contains("additionalItems")) ||
+                      (other && source->contains(keyword));
         unsure |= source->contains("contains") && since(Draft::draft2020);
         continue;
       }

@@ -158,7 +158,8 @@ void Normalizer::apply_some(Shapes& shapes, const std::vector<FormulaId>& parts,
     }
     std::move(branch.begin(), branch.end(), std::back_inserter(out));
     if (out.size() > 4 * parts.size()) drop_implied(out);
-    if (out.size() > kMaxShapes) return reader_.refuse(formulas_.at(part).where, "the schema has too many alternatives for one value");
+    if (out.size() > kMaxShapes)
+      return reader_.refuse(formulas_.at(part).where, "the schema has too many alternatives for one value");
   }
   shapes = std::move(out);
 }
@@ -187,7 +188,8 @@ void Normalizer::apply_negated(Shapes& shapes, FormulaId f, Kind kind) {
     Shapes alone{std::move(shape)};
     apply(alone, f, false, kind);
     std::move(alone.begin(), alone.end(), std::back_inserter(out));
-    if (out.size() > kMaxShapes) return reader_.refuse(formulas_.at(f).where, "the schema has too many alternatives for one value");
+    if (out.size() > kMaxShapes)
+      return reader_.refuse(formulas_.at(f).where, "the schema has too many alternatives for one value");
   }
   shapes = std::move(out);
   drop_implied(shapes);
@@ -252,7 +254,8 @@ size_t Normalizer::weight_of(const Shape& shape) {
 // Each condition of `weaker` is one of `stronger`.
 bool Normalizer::implied(const Shape& weaker, const Shape& stronger) {
   auto within = [](const auto& few, const auto& many) {
-    return std::all_of(few.begin(), few.end(), [&](const auto& x) { return std::find(many.begin(), many.end(), x) != many.end(); });
+    return std::all_of(few.begin(), few.end(),
+                       [&](const auto& x) { return std::find(many.begin(), many.end(), x) != many.end(); });
   };
   if (const auto* a = std::get_if<Properties>(&weaker)) {
     const auto& b = std::get<Properties>(stronger);
@@ -266,8 +269,8 @@ bool Normalizer::implied(const Shape& weaker, const Shape& stronger) {
   }
   if (const auto* a = std::get_if<Items>(&weaker)) {
     const auto& b = std::get<Items>(stronger);
-    return a->min <= b.min && a->max >= b.max && (!a->unique || b.unique) && within(a->at, b.at) && within(a->from, b.from) &&
-           within(a->contains, b.contains);
+    return a->min <= b.min && a->max >= b.max && (!a->unique || b.unique) && within(a->at, b.at) &&
+           within(a->from, b.from) && within(a->contains, b.contains);
   }
   return false;
 }
@@ -286,7 +289,8 @@ void Normalizer::drop_implied(Shapes& shapes) {
 }
 
 bool Normalizer::narrow(Shape& shape, const Formula& f, bool positive, Kind kind) {
-  if (auto* items = std::get_if<Items>(&shape); items && f.op != Op::types && f.op != Op::scalars) return narrow_items(*items, f, positive);
+  if (auto* items = std::get_if<Items>(&shape); items && f.op != Op::types && f.op != Op::scalars)
+    return narrow_items(*items, f, positive);
   if (auto* properties = std::get_if<Properties>(&shape); properties && f.op != Op::types && f.op != Op::scalars)
     return narrow_properties(*properties, f, positive);
   return narrow_scalar(shape, f, positive, kind);
@@ -299,15 +303,18 @@ bool Normalizer::narrow_scalar(Shape& shape, const Formula& f, bool positive, Ki
     case Op::types: {
       const bool has = (f.n & kind) != 0;
       if (number && has && f.integer) {
-        if (positive) number->integer(f.strict);
-        else number->not_multiple_of(Decimal::of(int64_t(1)));
+        if (positive)
+          number->integer(f.strict);
+        else
+          number->not_multiple_of(Decimal::of(int64_t(1)));
         return true;
       }
       return has == positive;
     }
     case Op::scalars:
       if (number) {
-        if (positive) number->only(f.numbers);
+        if (positive)
+          number->only(f.numbers);
         else
           for (const Decimal& value : f.numbers) number->exclude(value);
         return !number->finite() || !number->finite()->empty();
@@ -318,20 +325,31 @@ bool Normalizer::narrow_scalar(Shape& shape, const Formula& f, bool positive, Ki
           if (!texts.empty()) text->conditions.push_back(pool_.negate(pool_.any_of(std::move(texts))));
           return true;
         }
-        if (!text->only) text->only = f.texts;
+        if (!text->only)
+          text->only = f.texts;
         else
-          std::erase_if(*text->only, [&](const std::string& t) { return std::find(f.texts.begin(), f.texts.end(), t) == f.texts.end(); });
+          std::erase_if(*text->only, [&](const std::string& t) {
+            return std::find(f.texts.begin(), f.texts.end(), t) == f.texts.end();
+          });
         return !text->only->empty();
       }
       return ((f.n & kind) != 0) == positive;
     case Op::text: text->conditions.push_back(positive ? f.regex : pool_.negate(f.regex)); return true;
-    case Op::number_from: positive ? number->at_least(f.numbers[0], false) : number->at_most(f.numbers[0], true); return true;
-    case Op::number_above: positive ? number->at_least(f.numbers[0], true) : number->at_most(f.numbers[0], false); return true;
+    case Op::number_from:
+      positive ? number->at_least(f.numbers[0], false) : number->at_most(f.numbers[0], true);
+      return true;
+    case Op::number_above:
+      positive ? number->at_least(f.numbers[0], true) : number->at_most(f.numbers[0], false);
+      return true;
     case Op::number_to: positive ? number->at_most(f.numbers[0], false) : number->at_least(f.numbers[0], true); return true;
-    case Op::number_below: positive ? number->at_most(f.numbers[0], true) : number->at_least(f.numbers[0], false); return true;
+    case Op::number_below:
+      positive ? number->at_most(f.numbers[0], true) : number->at_least(f.numbers[0], false);
+      return true;
     case Op::multiple_of:
-      if (!positive) number->not_multiple_of(f.numbers[0]);
-      else if (!number->multiple_of(f.numbers[0])) reader_.refuse(f.where, "its multiples are too fine or too many to enforce");
+      if (!positive)
+        number->not_multiple_of(f.numbers[0]);
+      else if (!number->multiple_of(f.numbers[0]))
+        reader_.refuse(f.where, "its multiples are too fine or too many to enforce");
       return true;
     default: return false;
   }
@@ -340,21 +358,28 @@ bool Normalizer::narrow_scalar(Shape& shape, const Formula& f, bool positive, Ki
 bool Normalizer::narrow_items(Items& items, const Formula& f, bool positive) {
   switch (f.op) {
     case Op::min_items:
-      if (positive) items.min = std::max(items.min, f.n);
-      else if (f.n == 0) return false;
-      else items.max = std::min(items.max, f.n - 1);
+      if (positive)
+        items.min = std::max(items.min, f.n);
+      else if (f.n == 0)
+        return false;
+      else
+        items.max = std::min(items.max, f.n - 1);
       break;
     case Op::max_items:
-      if (positive) items.max = std::min(items.max, f.n);
-      else items.min = std::max(items.min, f.n + 1);
+      if (positive)
+        items.max = std::min(items.max, f.n);
+      else
+        items.min = std::max(items.min, f.n + 1);
       break;
     case Op::item:
       items.at.emplace_back(f.n, positive ? f.parts[0] : formulas_.negate(f.parts[0]));
       if (!positive) items.min = std::max(items.min, f.n + 1);
       break;
     case Op::items_from:
-      if (positive) items.from.emplace_back(f.n, f.parts[0]);
-      else items.contains.push_back({formulas_.negate(f.parts[0]), f.n, 1, kNoLimit, f.where});
+      if (positive)
+        items.from.emplace_back(f.n, f.parts[0]);
+      else
+        items.contains.push_back({formulas_.negate(f.parts[0]), f.n, 1, kNoLimit, f.where});
       break;
     case Op::contains:
       if (positive) {
@@ -384,22 +409,30 @@ bool Normalizer::narrow_properties(Properties& p, const Formula& f, bool positiv
     case Op::property: {
       Properties::Name& name = p.name(f.texts[0]);
       name.declared |= f.declared;
-      if (positive ? f.parts[0] != FormulaTable::kAlways : true) name.parts.push_back(positive ? f.parts[0] : formulas_.negate(f.parts[0]));
+      if (positive ? f.parts[0] != FormulaTable::kAlways : true)
+        name.parts.push_back(positive ? f.parts[0] : formulas_.negate(f.parts[0]));
       if (!positive) name.required = true;
       break;
     }
     case Op::required:
-      if (positive) p.name(f.texts[0]).required = true;
-      else p.name(f.texts[0]).parts.push_back(FormulaTable::kNever);
+      if (positive)
+        p.name(f.texts[0]).required = true;
+      else
+        p.name(f.texts[0]).parts.push_back(FormulaTable::kNever);
       break;
     case Op::min_properties:
-      if (positive) p.min = std::max(p.min, f.n);
-      else if (f.n == 0) return false;
-      else p.max = std::min(p.max, f.n - 1);
+      if (positive)
+        p.min = std::max(p.min, f.n);
+      else if (f.n == 0)
+        return false;
+      else
+        p.max = std::min(p.max, f.n - 1);
       break;
     case Op::max_properties:
-      if (positive) p.max = std::min(p.max, f.n);
-      else p.min = std::max(p.min, f.n + 1);
+      if (positive)
+        p.max = std::min(p.max, f.n);
+      else
+        p.min = std::max(p.min, f.n + 1);
       break;
     case Op::pattern_property:
     case Op::other_properties: {
@@ -408,7 +441,8 @@ bool Normalizer::narrow_properties(Properties& p, const Formula& f, bool positiv
       keys.except = f.texts;
       keys.part = positive ? f.parts[0] : formulas_.negate(f.parts[0]);
       (positive ? p.each : p.some).push_back(std::move(keys));
-      if (p.some.size() > kMaxSome) reader_.refuse(f.where, "more than three negated key sets in one object can't be enforced");
+      if (p.some.size() > kMaxSome)
+        reader_.refuse(f.where, "more than three negated key sets in one object can't be enforced");
       break;
     }
     case Op::property_names: {
@@ -416,7 +450,8 @@ bool Normalizer::narrow_properties(Properties& p, const Formula& f, bool positiv
       keys.matching = pool_.negate(strings(f.parts[0]));
       keys.part = positive ? FormulaTable::kNever : FormulaTable::kAlways;
       (positive ? p.each : p.some).push_back(std::move(keys));
-      if (p.some.size() > kMaxSome) reader_.refuse(f.where, "more than three negated key sets in one object can't be enforced");
+      if (p.some.size() > kMaxSome)
+        reader_.refuse(f.where, "more than three negated key sets in one object can't be enforced");
       break;
     }
     default: return false;
@@ -441,7 +476,8 @@ void Normalizer::collect(Normal& out, Shapes shapes, Kind kind) {
     if (auto* number = std::get_if<NumberSet>(&shape)) {
       number->settle();
       const std::string key = number->key();
-      const bool known = std::any_of(out.numbers.begin(), out.numbers.end(), [&](const NumberSet& n) { return n.key() == key; });
+      const bool known =
+          std::any_of(out.numbers.begin(), out.numbers.end(), [&](const NumberSet& n) { return n.key() == key; });
       if (!known && !number->empty()) out.numbers.push_back(std::move(*number));
     }
     if (auto* text = std::get_if<Strings>(&shape)) {
@@ -492,8 +528,10 @@ std::optional<ArrayRule> Normalizer::finish(const Items& items) {
     for (uint64_t i = from; i <= prefix; ++i) parts[i].push_back(part);
   for (uint64_t i = 0; i <= prefix; ++i) {
     const FormulaId item = formulas_.all(std::move(parts[i]));
-    if (i < prefix) out.prefix.push_back(item);
-    else out.rest = item;
+    if (i < prefix)
+      out.prefix.push_back(item);
+    else
+      out.rest = item;
   }
   return out;
 }
@@ -563,7 +601,8 @@ bool Normalizer::surely_empty(FormulaId f, int depth) {
   for (uint32_t i : n.arrays) {
     const ArrayRule& rule = arrays_[i];
     bool empty = false;
-    for (uint64_t k = 0; k < rule.min && k <= rule.prefix.size() && depth > 0 && !empty; ++k) empty = surely_empty(rule.item(k), depth - 1);
+    for (uint64_t k = 0; k < rule.min && k <= rule.prefix.size() && depth > 0 && !empty; ++k)
+      empty = surely_empty(rule.item(k), depth - 1);
     if (!empty) return false;
   }
   for (uint32_t i : n.objects) {

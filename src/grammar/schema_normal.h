@@ -68,7 +68,8 @@ struct Normal {
 
 class Normalizer {
  public:
-  Normalizer(FormulaTable& formulas, SchemaReader& reader, RegexPool& pool) : formulas_(formulas), reader_(reader), pool_(pool) {}
+  Normalizer(FormulaTable& formulas, SchemaReader& reader, RegexPool& pool)
+      : formulas_(formulas), reader_(reader), pool_(pool) {}
 
   // Meaningless once the reader has an error.
   const Normal& normal(FormulaId f);
@@ -143,7 +144,7 @@ class Normalizer {
   std::unordered_map<FormulaId, uint8_t> kinds_{};
   std::deque<ArrayRule> arrays_{};
   std::deque<ObjectRule> objects_{};
-  std::unordered_map<uint64_t, bool> active_{};  // references under way
+  std::unordered_map<uint64_t, bool> active_{};                     // references under way
   std::unordered_map<FormulaId, std::optional<FormulaId>> ones_{};  // oneOf spelt out; nothing: under way
   size_t widened_ = 0;  // how often a set was taken larger than it is, to look for emptiness only
   size_t work_ = 0;

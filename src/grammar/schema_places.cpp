@@ -99,7 +99,8 @@ bool SchemaRules::completable(uint32_t index, const ObjectState& state) {
   if (!f.counts) return true;
   if (state.count + required > rule.max) return false;
   const uint64_t most = state.count + required + optional;
-  return most >= rule.min || most + others_possible(index, rule.min + state.others.size()) >= rule.min + state.others.size();
+  return most >= rule.min ||
+         most + others_possible(index, rule.min + state.others.size()) >= rule.min + state.others.size();
 }
 
 bool SchemaRules::search(uint32_t index, const ObjectState& state, int& fuel) {
@@ -178,7 +179,8 @@ SchemaRules::Options& SchemaRules::options(uint32_t index, uint32_t id) {
     if (!productive(cell.part)) continue;
     if (!f.not_a_name) others_possible(index, 1);
     RegexId keys = pool_.both({cell.keys, *f.not_a_name});
-    if (!state.others.empty()) keys = pool_.both({keys, pool_.negate(pool_.any_of({state.others.begin(), state.others.end()}))});
+    if (!state.others.empty())
+      keys = pool_.both({keys, pool_.negate(pool_.any_of({state.others.begin(), state.others.end()}))});
     ObjectState next = state;
     next.position = uint32_t(f.placed.size());
     if (f.counts) ++next.count;
@@ -223,7 +225,8 @@ void SchemaRules::expand_object_value(RuleNode& node, const Key& key) {
   for (uint32_t subset = witness;; subset = (subset - 1) & witness) {
     ObjectState next = state;
     next.bits |= subset;
-    if (rule.some.empty() || completable(key.a, next)) add_value(node, with(part, rule.some, subset), object_node(Place::object_next, key.a, next));
+    if (rule.some.empty() || completable(key.a, next))
+      add_value(node, with(part, rule.some, subset), object_node(Place::object_next, key.a, next));
     if (subset == 0) break;
   }
 }
@@ -303,8 +306,10 @@ void SchemaRules::add_items(RuleNode& node, const Key& key) {
   const ArrayState& state = *array_states_[key.b];
   for (const auto& [part, next] : steps(key.a, state)) {
     if (!completable(key.a, next)) continue;
-    if (rule.unique && rule.max > 1) add_scalars(node, part, array_node(Place::unique_read, key.a, next), state.used);
-    else add_value(node, part, array_node(Place::array_next, key.a, next));
+    if (rule.unique && rule.max > 1)
+      add_scalars(node, part, array_node(Place::unique_read, key.a, next), state.used);
+    else
+      add_value(node, part, array_node(Place::array_next, key.a, next));
   }
 }
 

@@ -35,10 +35,21 @@ std::optional<Draft> named_draft(std::string_view uri) {
 std::string_view view(const boost::json::string& s) { return {s.data(), s.size()}; }
 
 // Where a schema holds schemas: one, a list, or a map of them.
-constexpr std::string_view kOne[] = {"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
-                                     "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"};
+constexpr std::string_view kOne[] = {"additionalItems",
+                                     "additionalProperties",
+                                     "contains",
+                                     "contentSchema",
+                                     "else",
+                                     "if",
+                                     "items",
+                                     "not",
+                                     "propertyNames",
+                                     "then",
+                                     "unevaluatedItems",
+                                     "unevaluatedProperties"};
 constexpr std::string_view kLists[] = {"allOf", "anyOf", "oneOf", "prefixItems", "items"};
-constexpr std::string_view kMaps[] = {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"};
+constexpr std::string_view kMaps[] = {"$defs",     "definitions", "dependencies", "dependentSchemas", "patternProperties",
+                                      "properties"};
 
 }  // namespace
 
@@ -60,7 +71,9 @@ SchemaReader::SchemaReader(const Json& document, const JsonSchemaOptions& option
 }
 
 void SchemaReader::refuse(uint32_t where, std::string reason) {
-  if (!error_) error_ = Error{"at " + (wheres_[where].empty() ? std::string("the top") : wheres_[where]) + ": " + reason, wheres_[where]};
+  if (!error_)
+    error_ =
+        Error{"at " + (wheres_[where].empty() ? std::string("the top") : wheres_[where]) + ": " + reason, wheres_[where]};
 }
 
 void SchemaReader::refuse_here(std::string reason) {
@@ -96,17 +109,21 @@ void SchemaReader::index(const Json& schema, std::string base, std::string point
   index_children(*object, base, pointer, depth);
 }
 
-void SchemaReader::index_children(const JsonObject& object, const std::string& base, const std::string& pointer, int depth) {
+void SchemaReader::index_children(const JsonObject& object, const std::string& base, const std::string& pointer,
+                                  int depth) {
   for (const auto& member : object) {
     const std::string_view key(member.key().data(), member.key().size());
     const Json& value = member.value();
     if (value.is_object() && std::find(std::begin(kMaps), std::end(kMaps), key) != std::end(kMaps)) {
       for (const auto& inner : value.get_object())
         if (inner.value().is_object())
-          index(inner.value(), base, pointer + "/" + std::string(key) + "/" + escape_pointer({inner.key().data(), inner.key().size()}), depth + 1);
+          index(inner.value(), base,
+                pointer + "/" + std::string(key) + "/" + escape_pointer({inner.key().data(), inner.key().size()}),
+                depth + 1);
     } else if (value.is_array() && std::find(std::begin(kLists), std::end(kLists), key) != std::end(kLists)) {
       size_t i = 0;
-      for (const Json& inner : value.get_array()) index(inner, base, pointer + "/" + std::string(key) + "/" + std::to_string(i++), depth + 1);
+      for (const Json& inner : value.get_array())
+        index(inner, base, pointer + "/" + std::string(key) + "/" + std::to_string(i++), depth + 1);
     } else if (value.is_object() && std::find(std::begin(kOne), std::end(kOne), key) != std::end(kOne)) {
       index(value, base, pointer + "/" + std::string(key), depth + 1);
     }
@@ -142,7 +159,8 @@ std::optional<SchemaReader::Place> SchemaReader::walk(Place place, std::string_v
 
 std::optional<SchemaReader::Place> SchemaReader::find(const std::string& base, std::string_view ref) {
   const size_t hash = ref.find('#');
-  const std::string_view before = ref.substr(0, hash), fragment = hash == std::string_view::npos ? "" : ref.substr(hash + 1);
+  const std::string_view before = ref.substr(0, hash),
+                         fragment = hash == std::string_view::npos ? "" : ref.substr(hash + 1);
   const std::string resource = before.empty() ? base : resolve_uri(base, before);
   if (!fragment.empty() && fragment[0] != '/') {
     auto anchor = anchors_.find(resource + "#" + unescape_percent(fragment));
@@ -229,7 +247,8 @@ FormulaId SchemaReader::read(const Json& schema) {
   }
   auto it = known_.find(&schema);
   if (it != known_.end()) return it->second;
-  if (++depth_ > kMaxDepth || formulas_.exhausted()) refuse_here(depth_ > kMaxDepth ? "schemas are nested deeper than 200" : "the schema is too large");
+  if (++depth_ > kMaxDepth || formulas_.exhausted())
+    refuse_here(depth_ > kMaxDepth ? "schemas are nested deeper than 200" : "the schema is too large");
   std::string base = base_;
   const FormulaId out = error_ ? FormulaTable::kNever : read_object(*object);
   base_ = std::move(base);
@@ -250,7 +269,8 @@ FormulaId SchemaReader::read_object(const JsonObject& o) {
   if (const auto* dialect = o.if_contains("$schema"); dialect && !pointer_.empty() && dialect->is_string()) {
     // Within a document it may only stand where a resource of its own begins; elsewhere it says nothing.
     const auto draft = named_draft(view(dialect->get_string()));
-    if (id && since(Draft::draft2019) && (!draft || *draft != draft_)) refuse(here("$schema"), "a part of the schema in another dialect can't be enforced");
+    if (id && since(Draft::draft2019) && (!draft || *draft != draft_))
+      refuse(here("$schema"), "a part of the schema in another dialect can't be enforced");
   }
   read_references(o, parts);
   read_scalars(o, parts);
@@ -262,8 +282,10 @@ FormulaId SchemaReader::read_object(const JsonObject& o) {
 
 void SchemaReader::read_references(const JsonObject& o, std::vector<FormulaId>& parts) {
   if (const auto* ref = o.if_contains("$ref"); ref) {
-    if (ref->is_string()) parts.push_back(reference(view(ref->get_string()), "$ref"));
-    else refuse(here("$ref"), "it must be a string");
+    if (ref->is_string())
+      parts.push_back(reference(view(ref->get_string()), "$ref"));
+    else
+      refuse(here("$ref"), "it must be a string");
   }
   const std::string_view keyword = draft_ == Draft::draft2019 ? "$recursiveRef" : "$dynamicRef";
   const auto* dynamic = since(Draft::draft2019) ? o.if_contains(keyword) : nullptr;

@@ -79,8 +79,8 @@ class SchemaReader {
   FormulaTable& formulas_;
   RegexPool& pool_;
   Draft draft_;
-  std::map<std::string, Place, std::less<>> resources_{};  // by absolute identifier, without fragment
-  std::map<std::string, Place, std::less<>> anchors_{};    // by identifier#anchor
+  std::map<std::string, Place, std::less<>> resources_{};      // by absolute identifier, without fragment
+  std::map<std::string, Place, std::less<>> anchors_{};        // by identifier#anchor
   std::map<std::string, int, std::less<>> dynamic_anchors_{};  // how many schemas bear the name
   std::unordered_map<const Json*, FormulaId> known_{};
   std::unordered_map<std::string, RegexId> patterns_{};

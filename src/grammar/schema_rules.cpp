@@ -25,7 +25,8 @@ std::string canonical(std::string_view text) {
 constexpr std::string_view kNumberPattern =
     "-?(?:0|[1-9][0-9]{0,31})(?:\\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?|"
     "-?[1-9](?:\\.[0-9]{1,24})?[eE][+-]?(?:[12][0-9][0-9]|30[0-7])";
-constexpr std::string_view kIntegerPattern = "-?(?:0|[1-9][0-9]{0,31})(?:\\.0{1,24})?", kStrictPattern = "-?(?:0|[1-9][0-9]{0,31})";
+constexpr std::string_view kIntegerPattern = "-?(?:0|[1-9][0-9]{0,31})(?:\\.0{1,24})?",
+                           kStrictPattern = "-?(?:0|[1-9][0-9]{0,31})";
 
 }  // namespace
 
@@ -42,15 +43,23 @@ std::string json_text(std::string_view text) {
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
       default:
-        if (uint8_t(c) < 32) out.append("\\u00").append(1, kHex[uint8_t(c) >> 4]).append(1, kHex[c & 15]);
-        else out += c;
+        if (uint8_t(c) < 32)
+          out.append("\\u00").append(1, kHex[uint8_t(c) >> 4]).append(1, kHex[c & 15]);
+        else
+          out += c;
     }
   }
   return out + '"';
 }
 
-SchemaRules::SchemaRules(const Json& schema, const JsonSchemaOptions& options, RegexPool& pool, Lexicon& lexicon, RuleTable& rules)
-    : how_(options), pool_(pool), lexicon_(lexicon), rules_(rules), reader_(schema, how_, formulas_, pool), normalizer_(formulas_, reader_, pool) {
+SchemaRules::SchemaRules(const Json& schema, const JsonSchemaOptions& options, RegexPool& pool, Lexicon& lexicon,
+                         RuleTable& rules)
+    : how_(options),
+      pool_(pool),
+      lexicon_(lexicon),
+      rules_(rules),
+      reader_(schema, how_, formulas_, pool),
+      normalizer_(formulas_, reader_, pool) {
   open_brace_ = lexicon_.literals({"{"});
   open_bracket_ = lexicon_.literals({"["});
   const bool flexible = how_.whitespace == Whitespace::flexible, bounded = how_.whitespace == Whitespace::bounded;
@@ -69,8 +78,8 @@ LexId SchemaRules::pattern(std::string_view text) {
   return lexicon_.regex(*language);
 }
 
-Result<std::unique_ptr<SchemaRules>> SchemaRules::compile(const Json& schema, const JsonSchemaOptions& options, RegexPool& pool,
-                                                          Lexicon& lexicon, RuleTable& rules) {
+Result<std::unique_ptr<SchemaRules>> SchemaRules::compile(const Json& schema, const JsonSchemaOptions& options,
+                                                          RegexPool& pool, Lexicon& lexicon, RuleTable& rules) {
   std::unique_ptr<SchemaRules> out(new SchemaRules(schema, options, pool, lexicon, rules));
   out->root_ = out->reader_.root();
   if (out->reader_.error()) return *out->reader_.error();
@@ -89,7 +98,8 @@ std::optional<Error> SchemaRules::check_all(FormulaId root) {
     next.clear();
     children(normalizer_.normal(reached[i]), next);
     if (reader_.error()) return reader_.error();
-    if (reached.size() > kMaxReachable || formulas_.exhausted() || pool_.exhausted()) return Error{"the schema is too complex", ""};
+    if (reached.size() > kMaxReachable || formulas_.exhausted() || pool_.exhausted())
+      return Error{"the schema is too complex", ""};
     for (FormulaId f : next)
       if (met.emplace(f, true).second) reached.push_back(f);
   }
@@ -113,9 +123,11 @@ std::optional<Error> SchemaRules::check_all(FormulaId root) {
 void SchemaRules::children(const Normal& n, std::vector<FormulaId>& out) {
   for (uint32_t a : n.arrays) {
     const ArrayRule& rule = normalizer_.array(a);
-    if (rule.contains.size() > 3) return reader_.refuse(rule.contains[3].where, "more than three conditions on some items can't be enforced");
+    if (rule.contains.size() > 3)
+      return reader_.refuse(rule.contains[3].where, "more than three conditions on some items can't be enforced");
     for (const auto& c : rule.contains)
-      if (c.min > 500 || (c.max < kNoLimit && c.max > 500) || rule.min > 500) return reader_.refuse(c.where, "counts above 500 can't be enforced here");
+      if (c.min > 500 || (c.max < kNoLimit && c.max > 500) || rule.min > 500)
+        return reader_.refuse(c.where, "counts above 500 can't be enforced here");
     uint64_t last = rule.prefix.size();
     for (const auto& c : rule.contains) last = std::max(last, c.from);
     for (uint64_t i = 0; i <= last && i < rule.max; ++i)
@@ -150,8 +162,10 @@ FormulaId SchemaRules::item_with(const ArrayRule& rule, uint64_t index, uint32_t
   for (size_t j = 0; j < rule.contains.size(); ++j) {
     const auto& c = rule.contains[j];
     if (c.from > index) continue;
-    if ((subset >> j) & 1) parts.push_back(c.part);
-    else if (c.max < kNoLimit) parts.push_back(formulas_.negate(c.part));
+    if ((subset >> j) & 1)
+      parts.push_back(c.part);
+    else if (c.max < kNoLimit)
+      parts.push_back(formulas_.negate(c.part));
   }
   return parts.size() == 1 ? parts[0] : formulas_.all(std::move(parts));
 }
@@ -188,7 +202,8 @@ bool SchemaRules::check_unique(const ArrayRule& rule) {
     }
     const bool several = n.numbers.size() + (n.language != RegexPool::kNothing) + (n.constants || !n.texts.empty()) > 1;
     const uint64_t needed = i < rule.prefix.size() ? i + 1 : rule.min;
-    if (i < rule.min && (domain(rule.item(i), needed + 1) < needed || (several && needed > 1 && domain(rule.item(i), 100'000) < 100'000))) {
+    if (i < rule.min &&
+        (domain(rule.item(i), needed + 1) < needed || (several && needed > 1 && domain(rule.item(i), 100'000) < 100'000))) {
       reader_.refuse(rule.where, "there may be too few different values for so many items");
       return false;
     }
@@ -213,14 +228,17 @@ uint32_t SchemaRules::state_id(uint32_t rule, const ObjectState& state) {
 }
 
 NodeId SchemaRules::object_node(Place place, uint32_t rule, const ObjectState& state, uint32_t c) {
-  const auto resolve = place == Place::key_read ? RuleNode::Resolve::label : place == Place::other_read ? RuleNode::Resolve::text : RuleNode::Resolve::none;
+  const auto resolve = place == Place::key_read     ? RuleNode::Resolve::label
+                       : place == Place::other_read ? RuleNode::Resolve::text
+                                                    : RuleNode::Resolve::none;
   return node({place, rule, state_id(rule, state), c}, resolve);
 }
 
 NodeId SchemaRules::array_node(Place place, uint32_t rule, const ArrayState& state, uint32_t c) {
   auto [it, fresh] = array_index_.try_emplace({rule, state}, uint32_t(array_states_.size()));
   if (fresh) array_states_.push_back(&it->first.second);
-  return node({place, rule, it->second, c}, place == Place::unique_read ? RuleNode::Resolve::text : RuleNode::Resolve::none);
+  return node({place, rule, it->second, c},
+              place == Place::unique_read ? RuleNode::Resolve::text : RuleNode::Resolve::none);
 }
 
 NodeId SchemaRules::root() {
@@ -268,7 +286,11 @@ void SchemaRules::add_scalars(RuleNode& node, FormulaId f, NodeId after, const s
     if (set.finite()) continue;
     for (const std::string& value : unlike)
       if (value[0] == 'n' && value != "null") set.exclude(*Decimal::parse(std::string_view(value).substr(1)));
-    node.read(set.plain() ? pattern(set.is_strict() ? kStrictPattern : set.is_integer() ? kIntegerPattern : kNumberPattern) : lexicon_.number(set), after);
+    node.read(set.plain() ? pattern(set.is_strict()    ? kStrictPattern
+                                    : set.is_integer() ? kIntegerPattern
+                                                       : kNumberPattern)
+                          : lexicon_.number(set),
+              after);
   }
   if (n.language == RegexPool::kNothing) return;
   RegexId language = n.language;

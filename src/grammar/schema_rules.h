@@ -30,16 +30,18 @@ class SchemaRules final : public RuleSource {
 
  private:
   enum class Place : uint8_t {
-    structured,   // a: formula; an array or an object of it
-    object_open,  // a: rule, b: state; just after {
-    object_keys,  // a key comes; c: 1 with white space before it
-    key_read,     // resolves by the key's name
-    other_read,   // resolves by the key's text; c: cell
-    colon,        // flexible white space: the colon comes; c: name, or cell + kCell
+    structured,    // a: formula; an array or an object of it
+    object_open,   // a: rule, b: state; just after {
+    object_keys,   // a key comes; c: 1 with white space before it
+    key_read,      // resolves by the key's name
+    other_read,    // resolves by the key's text; c: cell
+    colon,         // flexible white space: the colon comes; c: name, or cell + kCell
     object_value,  // c as in colon
     object_part,   // the same after white space
-    object_next,  // after a value
-    array_open, array_item, array_next,  // a: rule, b: state; array_item with c as in object_keys
+    object_next,   // after a value
+    array_open,
+    array_item,
+    array_next,   // a: rule, b: state; array_item with c as in object_keys
     unique_read,  // resolves by the item's text
   };
   static constexpr uint32_t kCell = 0x80000000u;
@@ -49,10 +51,10 @@ class SchemaRules final : public RuleSource {
     bool operator==(const Key&) const = default;
   };
   struct ObjectState {
-    uint32_t position = 0;  // declared names before it are past
-    uint64_t count = 0;     // keys so far, as far as they matter
-    uint32_t bits = 0;      // of `some` that are satisfied
-    std::string used{};     // names without a place that are used: two bytes each, sorted
+    uint32_t position = 0;              // declared names before it are past
+    uint64_t count = 0;                 // keys so far, as far as they matter
+    uint32_t bits = 0;                  // of `some` that are satisfied
+    std::string used{};                 // names without a place that are used: two bytes each, sorted
     std::vector<std::string> others{};  // other keys used, sorted
     auto operator<=>(const ObjectState&) const = default;
   };
@@ -75,7 +77,7 @@ class SchemaRules final : public RuleSource {
     std::vector<std::string> keys{};           // as they are written, by index
     std::vector<uint32_t> sorted{};            // names by their keys
     std::optional<RegexId> not_a_name{};
-    std::optional<uint64_t> others{};          // how many other keys there can be, as far as it matters
+    std::optional<uint64_t> others{};  // how many other keys there can be, as far as it matters
     bool counts = false, productive = false;
   };
 
@@ -130,7 +132,9 @@ class SchemaRules final : public RuleSource {
   std::vector<bool> productive_{};
   std::vector<Key> keys_{};
   struct KeyHash {
-    size_t operator()(const Key& k) const { return ((uint64_t(k.place) * 31 + k.a) * 0x9E3779B97F4A7C15ull + k.b) * 0xFF51AFD7ED558CCDull + k.c; }
+    size_t operator()(const Key& k) const {
+      return ((uint64_t(k.place) * 31 + k.a) * 0x9E3779B97F4A7C15ull + k.b) * 0xFF51AFD7ED558CCDull + k.c;
+    }
   };
   std::unordered_map<Key, NodeId, KeyHash> nodes_{};
   std::map<std::pair<uint32_t, ObjectState>, uint32_t> object_index_{};

@@ -21,14 +21,16 @@ Result<NodeId> compile_tags(const std::vector<StructuralTag>& tags, bool at_leas
     // A longer begin inside or behind another would never be reached.
     for (const StructuralTag& other : tags)
       if (&other != &tag && other.begin.find(tag.begin) != std::string::npos && other.begin != tag.begin)
-        return Error{"the tag `" + other.begin + "` contains the tag `" + tag.begin + "`, which would always come first", "structural_tag"};
+        return Error{"the tag `" + other.begin + "` contains the tag `" + tag.begin + "`, which would always come first",
+                     "structural_tag"};
     begins.push_back(tag.begin);
   }
   const RegexId begin = pool.any_of(begins);
   const RegexId anything = pool.concat(RegexPool::kAll, pool.concat(begin, RegexPool::kAll));
   const RegexId free_text = pool.negate(anything);
   // Text in which a begin appears for the first time, at the end.
-  const RegexId inside = pool.concat(RegexPool::kAll, pool.concat(begin, pool.repeat(RegexPool::kAnyChar, 1, RegexPool::kUnbounded)));
+  const RegexId inside =
+      pool.concat(RegexPool::kAll, pool.concat(begin, pool.repeat(RegexPool::kAnyChar, 1, RegexPool::kUnbounded)));
   auto up_to = [&](const std::string& text) {
     return pool.both({pool.concat(RegexPool::kAll, pool.text(text)), pool.negate(inside)});
   };
@@ -44,8 +46,10 @@ Result<NodeId> compile_tags(const std::vector<StructuralTag>& tags, bool at_leas
     if (!rules) return Error{"in the tag `" + tag.begin + "`: " + rules.error().message, rules.error().subject};
     const NodeId content = core.rules.add(), after = core.rules.add();
     core.rules.peek(content).call((*rules)->root(), after);
-    if (tag.end.empty()) core.rules.peek(after).free(later);
-    else core.rules.peek(after).read(core.lexicon.literals({tag.end}), later);
+    if (tag.end.empty())
+      core.rules.peek(after).free(later);
+    else
+      core.rules.peek(after).read(core.lexicon.literals({tag.end}), later);
     for (NodeId from : {first, later})
       if (from != RuleTable::kEnd) core.rules.peek(from).read(core.lexicon.regex(up_to(tag.begin)), content);
     core.sources.push_back(std::move(*rules));

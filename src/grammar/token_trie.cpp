@@ -26,7 +26,8 @@ std::vector<Node> trie_of(const std::vector<std::string>& tokens, const std::vec
   std::string_view before;
   for (TokenId id : ids) {
     const std::string_view bytes = tokens[size_t(id)];
-    const size_t shared = size_t(std::mismatch(before.begin(), before.end(), bytes.begin(), bytes.end()).first - before.begin());
+    const size_t shared =
+        size_t(std::mismatch(before.begin(), before.end(), bytes.begin(), bytes.end()).first - before.begin());
     close_to(shared);
     for (size_t i = shared; i < bytes.size(); ++i) {
       path.push_back(uint32_t(out.size()));
@@ -51,7 +52,8 @@ bool is_plain(std::string_view bytes, uint32_t* characters) {
 
 }  // namespace
 
-std::shared_ptr<const TokenTrie> TokenTrie::build(const std::vector<std::string>& tokens, const std::vector<TokenId>& end_tokens,
+std::shared_ptr<const TokenTrie> TokenTrie::build(const std::vector<std::string>& tokens,
+                                                  const std::vector<TokenId>& end_tokens,
                                                   const std::vector<TokenId>& other_control) {
   auto trie = std::make_shared<TokenTrie>();
   static std::atomic<uint64_t> serials{0};
@@ -69,11 +71,14 @@ std::shared_ptr<const TokenTrie> TokenTrie::build(const std::vector<std::string>
   std::vector<TokenId> ids;
   for (TokenId id = 0; id < n; ++id)
     if (!t.tokens_[size_t(id)].empty()) ids.push_back(id);
-  std::stable_sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) { return t.tokens_[size_t(a)] < t.tokens_[size_t(b)]; });
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](TokenId a, TokenId b) { return t.tokens_[size_t(a)] < t.tokens_[size_t(b)]; });
   std::vector<TokenId> distinct;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (i > 0 && t.tokens_[size_t(ids[i])] == t.tokens_[size_t(ids[i - 1])]) t.next_alias_[size_t(ids[i - 1])] = ids[i];
-    else distinct.push_back(ids[i]);
+    if (i > 0 && t.tokens_[size_t(ids[i])] == t.tokens_[size_t(ids[i - 1])])
+      t.next_alias_[size_t(ids[i - 1])] = ids[i];
+    else
+      distinct.push_back(ids[i]);
   }
   t.all_ = trie_of(t.tokens_, distinct);
 
@@ -100,7 +105,8 @@ void TokenTrie::slice(const std::vector<TokenId>& distinct) {
     longest_ = std::max(longest_, uint32_t(bytes.size()));
     LexId state = inside;
     size_t read = 0;
-    while (read < bytes.size() && state != Lexicon::kDead && !lexicon.accepting(state)) state = lexicon.step(state, uint8_t(bytes[read++]));
+    while (read < bytes.size() && state != Lexicon::kDead && !lexicon.accepting(state))
+      state = lexicon.step(state, uint8_t(bytes[read++]));
     if (state != Lexicon::kDead) {
       const bool closes = lexicon.accepting(state);
       if (closes && read < bytes.size()) {
@@ -149,6 +155,8 @@ void TokenTrie::slice(const std::vector<TokenId>& distinct) {
   after_quote_ = trie_of(rests, numbers);
 }
 
-bool TokenTrie::is_end(TokenId id) const { return std::find(end_tokens_.begin(), end_tokens_.end(), id) != end_tokens_.end(); }
+bool TokenTrie::is_end(TokenId id) const {
+  return std::find(end_tokens_.begin(), end_tokens_.end(), id) != end_tokens_.end();
+}
 
 }  // namespace unisono::grammar

@@ -11,7 +11,8 @@ std::shared_ptr<const TokenTrie> trie() {
   static const std::shared_ptr<const TokenTrie> made = [] {
     std::vector<std::string> tokens;
     for (int b = 0; b < 256; ++b) tokens.emplace_back(1, char(b));
-    for (const char* t : {"\"", "\": ", "\", \"", "{\"", "\"}", "]}", "ab", "12", "\\u00", "\xC3\xA9", "true"}) tokens.emplace_back(t);
+    for (const char* t : {"\"", "\": ", "\", \"", "{\"", "\"}", "]}", "ab", "12", "\\u00", "\xC3\xA9", "true"})
+      tokens.emplace_back(t);
     tokens.emplace_back();
     return TokenTrie::build(tokens, {TokenId(tokens.size() - 1)}, {});
   }();
@@ -46,7 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (TokenId id = 0; id < trie()->vocab_size(); ++id)
       if ((bits[size_t(id) / 64] >> (id % 64)) & 1) allowed.push_back(id);
     unisono::check(!allowed.empty(), "no state is a dead end");
-    unisono::check(matcher.accept(allowed[(data[step % size] * 7 + step) % allowed.size()]), "what a mask allows is accepted");
+    unisono::check(matcher.accept(allowed[(data[step % size] * 7 + step) % allowed.size()]),
+                   "what a mask allows is accepted");
   }
   return 0;
 }

@@ -39,32 +39,39 @@ TEST(Hostile, SchemasCostLittle) {
   expect_quick(repeated(R"({"properties":{"a":)", 90) + "{}" + repeated("}}", 90));
   expect_quick(repeated(R"({"oneOf":[{"type":"string"},)", 60) + "{}" + repeated("]}", 60));
   expect_quick(R"({"type": "string", "pattern": "(a|b|ab)*c{1000}(.*x.{500}){20}"})");
-  expect_quick(R"({"type": "string", "allOf": [{"pattern": "^(a|b)*a(a|b){30}$"}, {"not": {"pattern": "^(a|b)*b(a|b){29}$"}}, {"pattern": "^(..)*$"}]})");
+  expect_quick(
+      R"({"type": "string", "allOf": [{"pattern": "^(a|b)*a(a|b){30}$"}, {"not": {"pattern": "^(a|b)*b(a|b){29}$"}}, {"pattern": "^(..)*$"}]})");
   expect_quick(R"({"type": "array", "minItems": 99999999, "maxItems": 99999999})");
   expect_quick(R"({"type": "string", "minLength": 90000000, "maxLength": 99999999})");
   expect_quick(R"({"type": "number", "multipleOf": 1e-300, "minimum": 1e300})");
   std::string branches, names, cross = R"({"type":"object","allOf":[)";
-  for (int i = 0; i < 150; ++i) branches += (i ? "," : "") + std::string(R"({"properties":{"p)") + std::to_string(i) + R"(":{"type":"string"}}})";
+  for (int i = 0; i < 150; ++i)
+    branches += (i ? "," : "") + std::string(R"({"properties":{"p)") + std::to_string(i) + R"(":{"type":"string"}}})";
   expect_quick(R"({"type":"object","oneOf":[)" + branches + "]}");
   for (int i = 0; i < 30; ++i)
-    cross += (i ? "," : "") + std::string(R"({"anyOf":[{"required":["a)") + std::to_string(i) + R"("]},{"required":["b)" + std::to_string(i) + "\"]}]}";
+    cross += (i ? "," : "") + std::string(R"({"anyOf":[{"required":["a)") + std::to_string(i) + R"("]},{"required":["b)" +
+             std::to_string(i) + "\"]}]}";
   expect_quick(cross + "]}");
   for (int i = 0; i < 5000; ++i) names += (i ? "," : "") + std::string("\"n") + std::to_string(i) + "\"";
   expect_quick(R"({"type":"object","required":[)" + names + "]}");
   std::string cycle = R"({"$ref":"#/$defs/d0","$defs":{)";
   for (int i = 0; i < 100; ++i)
-    cycle += (i ? ",\"d" : "\"d") + std::to_string(i) + R"(":{"allOf":[{"$ref":"#/$defs/d)" + std::to_string((i + 1) % 100) + R"("},{"$ref":"#/$defs/d)" + std::to_string((i + 7) % 100) + "\"}]}";
+    cycle += (i ? ",\"d" : "\"d") + std::to_string(i) + R"(":{"allOf":[{"$ref":"#/$defs/d)" +
+             std::to_string((i + 1) % 100) + R"("},{"$ref":"#/$defs/d)" + std::to_string((i + 7) % 100) + "\"}]}";
   expect_quick(cycle + "}}");
 }
 
 TEST(Hostile, PatternsAndGrammarsCostLittle) {
   for (const std::string& pattern :
-       {repeated("(", 200) + "a" + repeated(")*", 200), repeated("(a?", 100) + repeated(")", 100) + repeated("a", 100), std::string("((((a{1,1000}){1,1000}){1,1000}){1,1000})"),
-        repeated("(?=.*a)", 2000), repeated("a|", 20000) + "b", std::string("[\\s\\S]{100000000}"), std::string(100000, 'a'), std::string("\xFF\xFE"), std::string("a\0b", 3),
+       {repeated("(", 200) + "a" + repeated(")*", 200), repeated("(a?", 100) + repeated(")", 100) + repeated("a", 100),
+        std::string("((((a{1,1000}){1,1000}){1,1000}){1,1000})"), repeated("(?=.*a)", 2000), repeated("a|", 20000) + "b",
+        std::string("[\\s\\S]{100000000}"), std::string(100000, 'a'), std::string("\xFF\xFE"), std::string("a\0b", 3),
         repeated("(?!", 100) + repeated(")", 100), repeated("(.*a.*|.*b.*)", 50)})
     EXPECT_LT(seconds([&] { (void)Grammar::from_regex(pattern); }), kLimit) << pattern.substr(0, 60);
-  for (const std::string& text : {"root ::= " + repeated("(", 5000), "root ::= " + repeated("\"a\" | ", 50000) + "\"b\"", std::string("root ::= ((\"a\" root){1000}){1000}"),
-                                  "root ::= " + repeated("root ", 2000), std::string("root ::= [\\U0010FFFF-\\U0010FFFF]{1000000}"), std::string("root ::= \"\xC0\"")}) {
+  for (const std::string& text :
+       {"root ::= " + repeated("(", 5000), "root ::= " + repeated("\"a\" | ", 50000) + "\"b\"",
+        std::string("root ::= ((\"a\" root){1000}){1000}"), "root ::= " + repeated("root ", 2000),
+        std::string("root ::= [\\U0010FFFF-\\U0010FFFF]{1000000}"), std::string("root ::= \"\xC0\"")}) {
     EXPECT_LT(seconds([&] { (void)Grammar::from_gbnf(text); }), kLimit) << text.substr(0, 60);
     EXPECT_LT(seconds([&] { (void)Grammar::from_lark(text); }), kLimit) << text.substr(0, 60);
   }

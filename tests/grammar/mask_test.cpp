@@ -12,10 +12,13 @@ std::shared_ptr<const TokenTrie> word_trie() {
   static const std::shared_ptr<const TokenTrie> trie = [] {
     std::vector<std::string> tokens;
     for (int b = 0; b < 256; ++b) tokens.emplace_back(1, char(b));
-    for (const char* t : {"\"", "\":", "\": ", "\": \"", "\",", "\", \"", "\"}", "\"]", "{\"", "[\"", "[]", "{}", "}}", "]}", "},", ", ", ": ",
-                          "a", "ab", "abc", "name", "na", "age", " a", "\\n", "\\\"", "\\u", "\\u00", "00", "1", "12", "123", "0.5", "-1", "1e5",
-                          "true", "false", "null", "tr", "ue", "\n", "\n  ", "\xC3", "\xA9", "\xC3\xA9", "\xF0\x9F", "\x98\x80", "x\"", "xy\"}",
-                          "a\", \"b\": ", "b", "bb", "foo", "foo\"", "2020-", "01-", "@", "a@b", ".com", "\"a", "\"na", " \"", " \"a", "a\\", "\"\\"})
+    for (const char* t :
+         {"\"",       "\":",      "\": ",     "\": \"", "\",",   "\", \"",       "\"}", "\"]",  "{\"",  "[\"",   "[]",
+          "{}",       "}}",       "]}",       "},",     ", ",    ": ",           "a",   "ab",   "abc",  "name",  "na",
+          "age",      " a",       "\\n",      "\\\"",   "\\u",   "\\u00",        "00",  "1",    "12",   "123",   "0.5",
+          "-1",       "1e5",      "true",     "false",  "null",  "tr",           "ue",  "\n",   "\n  ", "\xC3",  "\xA9",
+          "\xC3\xA9", "\xF0\x9F", "\x98\x80", "x\"",    "xy\"}", "a\", \"b\": ", "b",   "bb",   "foo",  "foo\"", "2020-",
+          "01-",      "@",        "a@b",      ".com",   "\"a",   "\"na",         " \"", " \"a", "a\\",  "\"\\"})
       tokens.emplace_back(t);
     tokens.emplace_back("name");  // the same bytes twice
     tokens.emplace_back("<end>");
@@ -51,8 +54,10 @@ std::vector<GrammarPtr> grammars(const JsonSchemaOptions& options) {
   for (const char* text : kSchemas) out.push_back(schema(text, options));
   out.push_back(made(Grammar::from_regex("(ab|abc)*(foo|\\d{2,4})?")));
   out.push_back(made(Grammar::from_choices({"abc", "ab", "name", "true"})));
-  out.push_back(made(Grammar::from_gbnf("root ::= item (\", \" item)*\nitem ::= \"a\" | \"ab\" | \"[\" root \"]\" | [0-9]{1,3}")));
-  out.push_back(made(Grammar::from_lark("start: expr\nexpr: expr \"+\" term | term\nterm: NUMBER | \"(\" expr \")\"\n%import common.NUMBER\n%ignore \" \"")));
+  out.push_back(
+      made(Grammar::from_gbnf("root ::= item (\", \" item)*\nitem ::= \"a\" | \"ab\" | \"[\" root \"]\" | [0-9]{1,3}")));
+  out.push_back(made(Grammar::from_lark(
+      "start: expr\nexpr: expr \"+\" term | term\nterm: NUMBER | \"(\" expr \")\"\n%import common.NUMBER\n%ignore \" \"")));
   out.push_back(made(Grammar::from_tags({{"<a>", json(R"({"type": "object"})"), "</a>"}}, false, false)));
   return out;
 }
@@ -133,8 +138,9 @@ TEST(Mask, RollbackAndForkLeadBackAndApart) {
 }
 
 TEST(Mask, ForcedBytesAreTheOnlyOnes) {
-  const GrammarPtr grammar = schema(R"({"type": "object", "properties": {"name": {"const": "x"}}, "required": ["name"], "additionalProperties": false})",
-                                    {.whitespace = Whitespace::compact});
+  const GrammarPtr grammar = schema(
+      R"({"type": "object", "properties": {"name": {"const": "x"}}, "required": ["name"], "additionalProperties": false})",
+      {.whitespace = Whitespace::compact});
   Matcher matcher(grammar, byte_trie());
   EXPECT_EQ(matcher.forced(), R"({"name":"x"})");
   EXPECT_TRUE(matcher.accept_bytes(R"({"name":"x"})"));

@@ -32,9 +32,9 @@ TEST(Gbnf, Recursion) {
 }
 
 TEST(Gbnf, RefusesWithASentence) {
-  for (const char* text : {"", "root ::= x", "a ::= \"b\"", "root ::= \"a", "root ::= [a", "root ::= (\"a\"", "root ::= \"a\"\nroot ::= \"b\"",
-                           "root ::= a\na ::= b \"x\"\nb ::= a | \"y\"", "root = \"a\"", "root ::= \"a\"{3,1}", "root ::= \"\\q\"",
-                           "root ::= <think>", "root ::= a\na ::= \"x\" a"}) {
+  for (const char* text : {"", "root ::= x", "a ::= \"b\"", "root ::= \"a", "root ::= [a", "root ::= (\"a\"",
+                           "root ::= \"a\"\nroot ::= \"b\"", "root ::= a\na ::= b \"x\"\nb ::= a | \"y\"", "root = \"a\"",
+                           "root ::= \"a\"{3,1}", "root ::= \"\\q\"", "root ::= <think>", "root ::= a\na ::= \"x\" a"}) {
     Result<GrammarPtr> grammar = Grammar::from_gbnf(text);
     EXPECT_FALSE(grammar.ok()) << text;
     EXPECT_FALSE(!grammar && grammar.error().message.empty());
@@ -61,8 +61,8 @@ HEX: "0x"i "a".."f"
   EXPECT_FALSE(takes(grammar, "0xa"));
   EXPECT_FALSE(takes(grammar, "1 +"));
   EXPECT_FALSE(takes(grammar, "X"));
-  for (const char* text : {"start: a", "start: \"a", "start: /a", "start: /a/i", "%declare X\nstart: X", "start{x}: x", "%import other.X\nstart: X",
-                           "%ignore x\nstart: \"a\"", "start: \"a\"~3..1"})
+  for (const char* text : {"start: a", "start: \"a", "start: /a", "start: /a/i", "%declare X\nstart: X", "start{x}: x",
+                           "%import other.X\nstart: X", "%ignore x\nstart: \"a\"", "start: \"a\"~3..1"})
     EXPECT_FALSE(Grammar::from_lark(text).ok()) << text;
 }
 
@@ -84,8 +84,12 @@ TEST(RegexGrammar, MatchesTheWholeAnswer) {
 }
 
 TEST(Tags, ConstrainOnlyBehindTheirBegin) {
-  const std::vector<StructuralTag> tags = {{"<f>", json(R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false})"), "</f>"},
-                                           {"<g>", json(R"({"type": "boolean"})"), ""}};
+  const std::vector<StructuralTag> tags = {
+      {"<f>",
+       json(
+           R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false})"),
+       "</f>"},
+      {"<g>", json(R"({"type": "boolean"})"), ""}};
   const GrammarPtr grammar = made(Grammar::from_tags(tags, false, false));
   EXPECT_TRUE(takes(grammar, ""));
   EXPECT_TRUE(takes(grammar, "free < text <f <"));

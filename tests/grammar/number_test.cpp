@@ -16,7 +16,8 @@ TEST(Number, DecimalsAreExact) {
   EXPECT_EQ(decimal("5e3").text(), "5000");
   EXPECT_EQ(Decimal::of(0.1).text(), "0.1");
   EXPECT_EQ(decimal("0.005").text(), "0.005");
-  for (const char* broken : {"", "-", "1.e", "x", "1e999", "0x1"}) EXPECT_FALSE(Decimal::parse(broken).has_value()) << broken;
+  for (const char* broken : {"", "-", "1.e", "x", "1e999", "0x1"})
+    EXPECT_FALSE(Decimal::parse(broken).has_value()) << broken;
 }
 
 // Whatever beginning is alive can be completed, and what is complete is a member: walked at random.

@@ -49,7 +49,8 @@ TEST(Regex, CountsWithoutExpanding) {
 
 TEST(Regex, RefusesWhatItCannotDoByName) {
   RegexPool pool;
-  for (const char* pattern : {"(a)\\1", "(?<=a)b", "\\bword", "a**", "(", "[z-a]", "a{3,1}", "\\p{Klingon}", "(?i)a", "[", "\\", "(^a)+"}) {
+  for (const char* pattern :
+       {"(a)\\1", "(?<=a)b", "\\bword", "a**", "(", "[z-a]", "a{3,1}", "\\p{Klingon}", "(?i)a", "[", "\\", "(^a)+"}) {
     Result<RegexId> language = parse_regex(pool, pattern, Match::anywhere);
     EXPECT_FALSE(language.ok()) << pattern;
     EXPECT_TRUE(language.ok() || language.error().message.find("pattern") != std::string::npos);

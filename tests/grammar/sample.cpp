@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kMaxSteps = 3000;
 
-std::string answer(const std::shared_ptr<const Grammar>& grammar, const std::shared_ptr<const TokenTrie>& trie, std::mt19937& random, bool* ended) {
+std::string answer(const std::shared_ptr<const Grammar>& grammar, const std::shared_ptr<const TokenTrie>& trie,
+                   std::mt19937& random, bool* ended) {
   Matcher matcher(grammar, trie);
   std::vector<uint64_t> bits(trie->mask_words());
   std::string out;
@@ -59,8 +60,10 @@ int run(int argc, char** argv) {
         out["refused"] = grammar.error().message;
       } else {
         std::string text = answer(*grammar, trie, random, &ended);
-        if (ended) out["text"] = text;
-        else out["cut"] = text.size();
+        if (ended)
+          out["text"] = text;
+        else
+          out["cut"] = text.size();
       }
       std::printf("%s\n", to_text(out).c_str());
       if (!grammar) break;

@@ -19,9 +19,15 @@ void check_all(const std::vector<Verdict>& verdicts, const JsonSchemaOptions& op
 
 TEST(Schema, StringsByTheirDecodedContent) {
   check_all({
-      {R"({"type": "string", "maxLength": 2})", {R"("ab")", R"("\u00e9\n")", "\"\xF0\x9F\x98\x80x\"", R"("\ud83d\ude00x")"}, {R"("abc")", R"("\ud83d")", R"("\x")", "\"a\nb\"", "\"\xFF\""}},
-      {R"({"type": "string", "pattern": "^\\w+$", "minLength": 3, "maxLength": 4})", {R"("abc")", R"("\u0061bc")"}, {R"("ab")", R"("a c")", R"("abcde")"}},
-      {R"({"type": "string", "format": "date", "pattern": "^2024"})", {R"("2024-02-29")"}, {R"("2023-01-01")", R"("2024-02-30")"}},
+      {R"({"type": "string", "maxLength": 2})",
+       {R"("ab")", R"("\u00e9\n")", "\"\xF0\x9F\x98\x80x\"", R"("\ud83d\ude00x")"},
+       {R"("abc")", R"("\ud83d")", R"("\x")", "\"a\nb\"", "\"\xFF\""}},
+      {R"({"type": "string", "pattern": "^\\w+$", "minLength": 3, "maxLength": 4})",
+       {R"("abc")", R"("\u0061bc")"},
+       {R"("ab")", R"("a c")", R"("abcde")"}},
+      {R"({"type": "string", "format": "date", "pattern": "^2024"})",
+       {R"("2024-02-29")"},
+       {R"("2023-01-01")", R"("2024-02-30")"}},
       {R"({"not": {"type": "string", "pattern": "^a"}})", {R"("b")", "1", "{}"}, {R"("a")", R"("ab")"}},
       {R"({"enum": ["a\"b", "\u00e9", "x/y"]})", {R"("a\"b")", "\"\xC3\xA9\"", R"("x/y")"}, {R"("a")", R"("x")"}},
   });
@@ -29,19 +35,26 @@ TEST(Schema, StringsByTheirDecodedContent) {
 
 TEST(Schema, Numbers) {
   check_all({
-      {R"({"type": "integer", "minimum": -5, "exclusiveMaximum": 120})", {"-5", "0", "119", "7.0"}, {"-6", "120", "1.5", "1200"}},
-      {R"({"type": "number", "exclusiveMinimum": 0, "maximum": 1})", {"0.001", "1", "1.0", "1e-06", "5e-3"}, {"0", "1.01", "-1", "2"}},
+      {R"({"type": "integer", "minimum": -5, "exclusiveMaximum": 120})",
+       {"-5", "0", "119", "7.0"},
+       {"-6", "120", "1.5", "1200"}},
+      {R"({"type": "number", "exclusiveMinimum": 0, "maximum": 1})",
+       {"0.001", "1", "1.0", "1e-06", "5e-3"},
+       {"0", "1.01", "-1", "2"}},
       {R"({"multipleOf": 0.01, "type": "number"})", {"19.99", "20", "0.1"}, {"0.001", "1.005"}},
       {R"({"type": "number", "not": {"type": "integer"}})", {"1.5", "0.1"}, {"1", "2.0"}},
-      {R"({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 0, "exclusiveMinimum": true})", {"1"}, {"0", "1.0"}},
+      {R"({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "minimum": 0, "exclusiveMinimum": true})",
+       {"1"},
+       {"0", "1.0"}},
       {R"({"enum": [1, 2.5]})", {"1", "1.0", "2.5"}, {"2", "10"}},
   });
 }
 
 TEST(Schema, ObjectsInOrderAndInAnyOrder) {
-  const Verdict ordered{R"({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "null"}}, "required": ["b"]})",
-                        {R"({"a": 1, "b": "x"})", R"({"b":"x","c":null,"d":[1]})", R"({"b": "x", "z": {}, "y": 1})"},
-                        {R"({"a": 1})", R"({"b": 1})", R"({"b": "x", "b": "y"})", R"({"b": "x", "z": 1, "z": 2})"}};
+  const Verdict ordered{
+      R"({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {"type": "null"}}, "required": ["b"]})",
+      {R"({"a": 1, "b": "x"})", R"({"b":"x","c":null,"d":[1]})", R"({"b": "x", "z": {}, "y": 1})"},
+      {R"({"a": 1})", R"({"b": 1})", R"({"b": "x", "b": "y"})", R"({"b": "x", "z": 1, "z": 2})"}};
   check_all({ordered});
   EXPECT_FALSE(takes(schema(ordered.schema), R"({"b": "x", "a": 1})"));
   JsonSchemaOptions any;
@@ -55,12 +68,24 @@ TEST(Schema, KeysByPatternNameAndCount) {
   any.any_order = true;
   check_all(
       {
-          {R"({"type": "object", "patternProperties": {"^x": {"type": "integer"}, "y$": {"minimum": 5}}, "additionalProperties": false})", {R"({"x": 1, "xy": 5})", "{}"}, {R"({"xy": 4})", R"({"z": 1})"}},
-          {R"({"type": "object", "propertyNames": {"maxLength": 2}, "minProperties": 1, "maxProperties": 2})", {R"({"a": 1, "bc": 2})"}, {"{}", R"({"abc": 1})", R"({"a": 1, "b": 2, "c": 3})"}},
-          {R"({"type": "object", "dependentRequired": {"a": ["b"]}, "additionalProperties": {"type": "integer"}})", {"{}", R"({"b": 1})", R"({"a": 1, "b": 2})", R"({"b": 1, "a": 2})"}, {R"({"a": 1})"}},
-          {R"({"type": "object", "properties": {"k": {"enum": [1, 2]}}, "required": ["k"], "if": {"properties": {"k": {"const": 1}}}, "then": {"required": ["x"]}, "else": {"required": ["y"]}})", {R"({"k": 1, "x": 0})", R"({"y": 0, "k": 2})"}, {R"({"k": 1, "y": 0})", R"({"k": 2})"}},
-          {R"({"type": "object", "not": {"required": ["a", "b"]}})", {R"({"a": 1})", R"({"b": 1, "c": 2})"}, {R"({"a": 1, "b": 2})"}},
-          {R"({"type": "object", "not": {"additionalProperties": {"type": "string"}, "properties": {"a": {}}}})", {R"({"z": 1})", R"({"a": 1, "q": "s", "z": null})"}, {"{}", R"({"a": 1, "z": "s"})"}},
+          {R"({"type": "object", "patternProperties": {"^x": {"type": "integer"}, "y$": {"minimum": 5}}, "additionalProperties": false})",
+           {R"({"x": 1, "xy": 5})", "{}"},
+           {R"({"xy": 4})", R"({"z": 1})"}},
+          {R"({"type": "object", "propertyNames": {"maxLength": 2}, "minProperties": 1, "maxProperties": 2})",
+           {R"({"a": 1, "bc": 2})"},
+           {"{}", R"({"abc": 1})", R"({"a": 1, "b": 2, "c": 3})"}},
+          {R"({"type": "object", "dependentRequired": {"a": ["b"]}, "additionalProperties": {"type": "integer"}})",
+           {"{}", R"({"b": 1})", R"({"a": 1, "b": 2})", R"({"b": 1, "a": 2})"},
+           {R"({"a": 1})"}},
+          {R"({"type": "object", "properties": {"k": {"enum": [1, 2]}}, "required": ["k"], "if": {"properties": {"k": {"const": 1}}}, "then": {"required": ["x"]}, "else": {"required": ["y"]}})",
+           {R"({"k": 1, "x": 0})", R"({"y": 0, "k": 2})"},
+           {R"({"k": 1, "y": 0})", R"({"k": 2})"}},
+          {R"({"type": "object", "not": {"required": ["a", "b"]}})",
+           {R"({"a": 1})", R"({"b": 1, "c": 2})"},
+           {R"({"a": 1, "b": 2})"}},
+          {R"({"type": "object", "not": {"additionalProperties": {"type": "string"}, "properties": {"a": {}}}})",
+           {R"({"z": 1})", R"({"a": 1, "q": "s", "z": null})"},
+           {"{}", R"({"a": 1, "z": "s"})"}},
           {R"({"type": "object", "properties": {"a": false}})", {"{}", R"({"b": 1})"}, {R"({"a": 1})"}},
       },
       any);
@@ -68,10 +93,18 @@ TEST(Schema, KeysByPatternNameAndCount) {
 
 TEST(Schema, Arrays) {
   check_all({
-      {R"({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": false})", {"[]", "[1]", R"([1, "a"])"}, {R"(["a"])", R"([1, "a", 2])"}},
-      {R"({"type": "array", "contains": {"type": "string"}, "minContains": 2, "maxContains": 3})", {R"(["a", 1, "b"])"}, {R"(["a", 1])", R"(["a","b","c","d"])"}},
-      {R"({"type": "array", "uniqueItems": true, "items": {"type": ["string", "integer"]}})", {R"([1, "1", "a"])"}, {"[1, 1]", R"(["a", "a"])", R"(["\u0061", "a"])"}},
-      {R"({"type": "array", "minItems": 2, "maxItems": 1000, "items": {"type": "boolean"}})", {"[true, false]"}, {"[true]", "[]"}},
+      {R"({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": false})",
+       {"[]", "[1]", R"([1, "a"])"},
+       {R"(["a"])", R"([1, "a", 2])"}},
+      {R"({"type": "array", "contains": {"type": "string"}, "minContains": 2, "maxContains": 3})",
+       {R"(["a", 1, "b"])"},
+       {R"(["a", 1])", R"(["a","b","c","d"])"}},
+      {R"({"type": "array", "uniqueItems": true, "items": {"type": ["string", "integer"]}})",
+       {R"([1, "1", "a"])"},
+       {"[1, 1]", R"(["a", "a"])", R"(["\u0061", "a"])"}},
+      {R"({"type": "array", "minItems": 2, "maxItems": 1000, "items": {"type": "boolean"}})",
+       {"[true, false]"},
+       {"[true]", "[]"}},
       {R"({"not": {"type": "array", "items": {"type": "integer"}}})", {R"([1, "a"])", "{}"}, {"[1]", "[]"}},
   });
 }
@@ -82,11 +115,21 @@ TEST(Schema, Combinations) {
   check_all(
       {
           {R"({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 10}]})", {"3", "10.5"}, {"12", "3.5"}},
-          {R"({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"})", {R"({"a": 1})", R"({"b": 1, "c": 1})"}, {R"({"a": 1, "b": 1})", "{}"}},
-          {R"({"allOf": [{"type": "object", "properties": {"a": {"minimum": 3}}}, {"properties": {"a": {"type": "integer"}}, "required": ["a"]}]})", {R"({"a": 3})"}, {R"({"a": 2})", R"({"a": 3.5})", "{}"}},
-          {R"({"$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["v", "next"]}}, "$ref": "#/$defs/node"})", {R"({"v": 1, "next": {"v": 2, "next": null}})"}, {R"({"v": 1, "next": {"v": 2}})"}},
-          {R"({"const": {"a": [1, {"b": null}]}})", {R"({"a": [1, {"b": null}]})"}, {R"({"a": [1]})", R"({"a": [1, {"b": null}], "c": 1})"}},
-          {R"({"not": {"const": {"a": 1}}, "type": "object", "additionalProperties": {"type": "integer"}})", {"{}", R"({"a": 2})", R"({"a": 1, "b": 1})"}, {R"({"a": 1})"}},
+          {R"({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"})",
+           {R"({"a": 1})", R"({"b": 1, "c": 1})"},
+           {R"({"a": 1, "b": 1})", "{}"}},
+          {R"({"allOf": [{"type": "object", "properties": {"a": {"minimum": 3}}}, {"properties": {"a": {"type": "integer"}}, "required": ["a"]}]})",
+           {R"({"a": 3})"},
+           {R"({"a": 2})", R"({"a": 3.5})", "{}"}},
+          {R"({"$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["v", "next"]}}, "$ref": "#/$defs/node"})",
+           {R"({"v": 1, "next": {"v": 2, "next": null}})"},
+           {R"({"v": 1, "next": {"v": 2}})"}},
+          {R"({"const": {"a": [1, {"b": null}]}})",
+           {R"({"a": [1, {"b": null}]})"},
+           {R"({"a": [1]})", R"({"a": [1, {"b": null}], "c": 1})"}},
+          {R"({"not": {"const": {"a": 1}}, "type": "object", "additionalProperties": {"type": "integer"}})",
+           {"{}", R"({"a": 2})", R"({"a": 1, "b": 1})"},
+           {R"({"a": 1})"}},
           {"true", {"1", "{}"}, {"x"}},
       },
       any);
@@ -94,7 +137,8 @@ TEST(Schema, Combinations) {
 
 TEST(Schema, WhiteSpaceIsBoundedByDefault) {
   const char* text = R"({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}})";
-  const GrammarPtr bounded = schema(text), compact = schema(text, {.whitespace = Whitespace::compact}), flexible = schema(text, {.whitespace = Whitespace::flexible});
+  const GrammarPtr bounded = schema(text), compact = schema(text, {.whitespace = Whitespace::compact}),
+                   flexible = schema(text, {.whitespace = Whitespace::flexible});
   EXPECT_TRUE(takes(bounded, "{\n  \"a\": [\n    1,\n    2\n  ]\n}"));
   EXPECT_FALSE(takes(bounded, "{\n\n\"a\": []}"));
   EXPECT_FALSE(takes(bounded, "{  \"a\": []}"));
@@ -122,7 +166,8 @@ TEST(Schema, RefusesByNameWithAPointer) {
     EXPECT_EQ(grammar.error().subject, pointer) << grammar.error().message;
   }
   EXPECT_FALSE(Grammar::from_json_schema(json("false")).ok());
-  EXPECT_FALSE(Grammar::from_json_schema(json(R"({"type": "object", "required": ["a"], "properties": {"a": false}})")).ok());
+  EXPECT_FALSE(
+      Grammar::from_json_schema(json(R"({"type": "object", "required": ["a"], "properties": {"a": false}})")).ok());
 }
 
 TEST(Schema, SaysWhatItTookAsAnAnnotation) {

@@ -44,7 +44,9 @@ Count run(const std::filesystem::path& folder, Draft draft, bool enforce_formats
         const bool valid = test.at("valid").get_bool();
         if (!grammar && (satisfiable || valid)) {
           ++count.refused;
-          if (!satisfiable) ADD_FAILURE() << path.filename() << ": " << group.at("description") << " is called empty, but a value satisfies it";
+          if (!satisfiable)
+            ADD_FAILURE() << path.filename() << ": " << group.at("description")
+                          << " is called empty, but a value satisfies it";
           continue;
         }
         // A schema without values is refused, and rightly takes nothing.
@@ -67,7 +69,8 @@ class Suite : public testing::TestWithParam<std::pair<const char*, Draft>> {};
 TEST_P(Suite, EveryTestIsRightOrItsSchemaRefused) {
   const auto [name, draft] = GetParam();
   const auto folder = std::filesystem::path(suite()) / name;
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the package json-schema-test-suite with this draft isn't installed";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << "the package json-schema-test-suite with this draft isn't installed";
   const Count count = run(folder, draft, false);
   RecordProperty("right", count.right);
   RecordProperty("refused", count.refused);
@@ -77,8 +80,9 @@ TEST_P(Suite, EveryTestIsRightOrItsSchemaRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Drafts, Suite,
-                         testing::Values(std::pair("draft4", Draft::draft4), std::pair("draft6", Draft::draft6), std::pair("draft7", Draft::draft7),
-                                         std::pair("draft2019-09", Draft::draft2019), std::pair("draft2020-12", Draft::draft2020)),
+                         testing::Values(std::pair("draft4", Draft::draft4), std::pair("draft6", Draft::draft6),
+                                         std::pair("draft7", Draft::draft7), std::pair("draft2019-09", Draft::draft2019),
+                                         std::pair("draft2020-12", Draft::draft2020)),
                          [](const auto& info) {
                            std::string name = info.param.first;
                            std::erase_if(name, [](char c) { return c == '-'; });
