@@ -43,6 +43,7 @@ Formula applied(Op op, FormulaId part) {
 }
 
 constexpr int kMaxConstDepth = 64;
+constexpr size_t kMaxNotes = 100;
 constexpr uint64_t kMaxLength = 100'000'000;
 
 }  // namespace
@@ -244,7 +245,7 @@ void SchemaReader::read_scalars(const JsonObject& o, std::vector<FormulaId>& par
     case FormatKind::beyond_patterns:
       return refuse(here("format"), "the format " + std::string(view(format->get_string())) + " can't be enforced");
     case FormatKind::unknown:
-      if (notes_.size() < kMaxLength && notes_.size() < 100)
+      if (notes_.size() < kMaxNotes)
         notes_.push_back(pointer_ + "/format: " + std::string(view(format->get_string())) +
                          " isn't a standard format, so it says nothing");
       return;

@@ -11,7 +11,6 @@ namespace unisono::grammar {
 namespace {
 
 constexpr int kMaxDepth = 200;
-constexpr size_t kMaxNotes = 100;
 
 struct KnownDraft {
   std::string_view uri;
