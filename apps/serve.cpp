@@ -120,7 +120,8 @@ int run(const ServeFlags& flags) {
   options.max_running = flags.max_running;
   options.max_waiting = flags.max_waiting;
   options.prefix_cache = flags.prefix_cache == "on";
-  auto print = fingerprint(flags.model.model, flags.model.activations + " " + flags.model.kv_type, (*session)->team);
+  const std::string numerics = flags.model.activations + " " + flags.model.kv_type + " " + std::to_string(model::kNumericsVersion);
+  auto print = fingerprint(flags.model.model, numerics, (*session)->team);
   if (!print) return complain(print.error());
   const engine::Loaded& loaded = *(*session)->loaded;
   (*session)->engine =

@@ -16,6 +16,9 @@
 
 namespace unisono::model {
 
+// Part of a model's identity: raised by every change to kernels or the forward pass that changes any bit of a result.
+inline constexpr int kNumericsVersion = 1;
+
 enum class Activations : uint8_t { int8, f32 };
 
 struct ModelOptions {
