@@ -72,7 +72,7 @@ std::vector<Value> split_at_space_from_right(Budget& budget, const Text& text, I
 }  // namespace
 
 size_t find_first(std::string_view text, std::string_view needle, size_t from) {
-  if (from > text.size()) return kNotFound;
+  if (from > text.size() || needle.size() > text.size() - from) return kNotFound;
   if (needle.empty()) return from;
   const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
   return found == nullptr ? kNotFound : static_cast<size_t>(static_cast<const char*>(found) - text.data());

@@ -24,8 +24,8 @@ struct Failure {
 // done.
 class Budget {
  public:
-  static constexpr uint64_t kUnits = 256'000'000;       // a byte copied is one, which bounds the memory too
-  static constexpr uint64_t kNode = 8;                  // a node evaluated: so some 32 million, about a second
+  static constexpr uint64_t kUnits = 512'000'000;       // a byte copied is one, which bounds the memory too
+  static constexpr uint64_t kNode = 8;                  // a node evaluated: so some 64 million, half a second
   static constexpr uint64_t kElement = 64;              // an element of a list or dict
   static constexpr uint64_t kObject = 128;              // anything that is allocated on its own
   static constexpr size_t kMaxText = size_t(16) << 20;  // bytes in one string, and in the whole output

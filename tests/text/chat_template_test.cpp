@@ -104,7 +104,7 @@ std::string origin(const std::string& source) {
   return result ? marked(*result) : "error: " + result.error().message;
 }
 
-TEST(Origin, SurvivesEveryOperation) {
+TEST(TemplateOrigin, SurvivesEveryOperation) {
   EXPECT_EQ(origin("{{ bos_token }}{{ c }}{{ eos_token }}"), "<s>« U<x> U »</s>");
   EXPECT_EQ(origin("<{{ messages[0]['role'] + '>' }}{{ v }}{{ 1 }}"), "<«user»>«V»1");
   EXPECT_EQ(origin("{{ 'a' + c.strip() + 'b' }}"), "a«U<x> U»b");
@@ -128,7 +128,7 @@ TEST(Origin, SurvivesEveryOperation) {
             "«x> U<x> U »x");
 }
 
-TEST(Origin, JsonOfAUsersValueIsTheUsersWithItsPunctuation) {
+TEST(TemplateOrigin, JsonOfAUsersValueIsTheUsersWithItsPunctuation) {
   EXPECT_EQ(origin("<{{ tools[0]|tojson }}>"), R"(<«{"name": "T", "n": [1, true, null]}»>)");
   EXPECT_EQ(origin("<{{ tools|tojson(indent=1) }}>").substr(0, 4), "<«[");
   EXPECT_EQ(origin("<{{ tools[0] }}>"), R"(<«{'name': 'T', 'n': [1, True, None]}»>)");
@@ -138,7 +138,7 @@ TEST(Origin, JsonOfAUsersValueIsTheUsersWithItsPunctuation) {
 }
 
 // Whatever the template does: each byte of a message's sentinel is marked, and no byte of the template's own is.
-TEST(Origin, RealTemplatesMarkExactlyWhatTheMessagesBrought) {
+TEST(TemplateOrigin, RealTemplatesMarkExactlyWhatTheMessagesBrought) {
   Json golden = *parse_json(read_file(UNISONO_GOLDEN_DIR "/templates.json"));
   std::string directory = UNISONO_SHARED_DIR "/data/templates/";
   ChatInput input = said(R"([
@@ -176,7 +176,7 @@ TEST(Origin, RealTemplatesMarkExactlyWhatTheMessagesBrought) {
   EXPECT_GE(n, 1);
 }
 
-TEST(Conventions, PartsOfContentBecomeLinesUnlessTheTemplateTakesParts) {
+TEST(TemplateInput, PartsOfContentBecomeLinesUnlessTheTemplateTakesParts) {
   ChatInput input =
       said(R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])");
   EXPECT_EQ(text_of("{% for m in messages %}{{ m.content }}{% endfor %}", input), "a\nb");
@@ -197,7 +197,7 @@ TEST(Conventions, PartsOfContentBecomeLinesUnlessTheTemplateTakesParts) {
   EXPECT_EQ(result.error().subject, "messages[0].content[0]");
 }
 
-TEST(Conventions, ArgumentsOfCallsBecomeValues) {
+TEST(TemplateInput, ArgumentsOfCallsBecomeValues) {
   auto call = [](std::string_view arguments) {
     return said(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f")" + std::string(arguments) + "}}]}]");
   };
@@ -212,13 +212,13 @@ TEST(Conventions, ArgumentsOfCallsBecomeValues) {
   EXPECT_EQ(broken.error().subject, "messages[0].tool_calls[0].function.arguments");
 }
 
-TEST(Conventions, WhatIsNotGivenIsNone) {
+TEST(TemplateInput, WhatIsNotGivenIsNone) {
   EXPECT_EQ(text_of("{{ tools }}{{ documents }}{{ messages[0].content }}{{ messages[1].content is defined }}",
                     said(R"([{"role": "a", "content": null}, {"role": "b"}])")),
             "NoneNoneNoneFalse");
 }
 
-TEST(Conventions, TheFinalMessageCanBeLeftOpen) {
+TEST(TemplateInput, TheFinalMessageCanBeLeftOpen) {
   std::string chatml =
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}";
   ChatInput input = said(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "Sure: "}])");
@@ -239,7 +239,7 @@ TEST(Conventions, TheFinalMessageCanBeLeftOpen) {
   EXPECT_EQ(text_of(chatml, input), "error: The last message has no text that could be continued.");
 }
 
-TEST(Conventions, BrokenInputIsRefusedByName) {
+TEST(TemplateInput, BrokenInputIsRefusedByName) {
   ChatInput input;
   input.messages = json("{}");
   EXPECT_EQ(render("", input).error().subject, "messages");
