@@ -7,7 +7,7 @@ namespace unisono::grammar {
 namespace {
 
 using Op = Formula::Op;
-constexpr size_t kMaxShapes = 1000, kMaxWork = 1'000'000, kMaxPrefix = 2000, kMaxCells = 24, kMaxSome = 3;
+constexpr size_t kMaxShapes = 1000, kMaxWork = 450'000, kMaxPrefix = 2000, kMaxCells = 24, kMaxSome = 3;
 
 bool about(Op op, Kind kind) {
   switch (op) {
