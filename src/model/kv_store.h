@@ -10,7 +10,9 @@ namespace unisono::model {
 
 enum class KvType : uint8_t { f16, f32 };
 
-// For one layer and block: for each kv head, keys [head_dim][16 positions], then values [16 positions][head_dim].
+// Block after block; in a block layer after layer, kv head after kv head: keys [head_dim][16 positions], then values
+// [16 positions][head_dim rounded up to 16]. So memory is touched, and becomes the process's, as blocks come into use, and
+// the blocks of a sequence lie on few huge pages.
 class KvStore {
  public:
   KvStore(KvType type, int n_layers, int n_kv_heads, int head_dim, int n_blocks);
@@ -21,9 +23,10 @@ class KvStore {
   // Bytes of one block over all layers.
   static size_t block_bytes(KvType type, int n_layers, int n_kv_heads, int head_dim);
 
-  // A layer's blocks of one kv head: block b starts at base + b * stride() bytes, its keys first.
+  // A layer's blocks of one kv head: block b starts at head() + b * stride() bytes, its keys first, head_bytes() in all.
   std::byte* head(int layer, int kv_head);
-  size_t stride() const { return head_block_bytes_; }
+  size_t stride() const { return block_bytes_; }
+  size_t head_bytes() const { return head_bytes_; }
 
   // Copies block `from` to block `to` in all layers (copy on write).
   void copy_block(int from, int to);
@@ -31,7 +34,7 @@ class KvStore {
  private:
   KvType type_;
   int n_layers_, n_kv_heads_, n_blocks_;
-  size_t head_block_bytes_;
+  size_t head_bytes_, block_bytes_;
   Buffer memory_;
 };
 

@@ -10,19 +10,19 @@ namespace {
 TEST(KvStore, BlocksAreApartAndCopiesAreWhole) {
   for (const KvType type : {KvType::f16, KvType::f32}) {
     KvStore kv(type, 3, 2, 24, 5);
-    EXPECT_EQ(KvStore::block_bytes(type, 3, 2, 24), 3 * 2 * kv.stride());
-    EXPECT_GE(kv.stride(), static_cast<size_t>(16 * (24 + 32) * (type == KvType::f32 ? 4 : 2)));
-    EXPECT_EQ(kv.stride() % 64, 0u);
+    EXPECT_EQ(KvStore::block_bytes(type, 3, 2, 24), 3 * 2 * kv.head_bytes());
+    EXPECT_GE(kv.head_bytes(), static_cast<size_t>(16 * (24 + 32) * (type == KvType::f32 ? 4 : 2)));
+    EXPECT_EQ(kv.head_bytes() % 64, 0u);
     auto fill = [&](int block, int value) {
       for (int l = 0; l < 3; l++)
-        for (int h = 0; h < 2; h++) std::memset(kv.head(l, h) + kv.stride() * static_cast<size_t>(block), value + l * 2 + h, kv.stride());
+        for (int h = 0; h < 2; h++) std::memset(kv.head(l, h) + kv.stride() * static_cast<size_t>(block), value + l * 2 + h, kv.head_bytes());
     };
     for (int b = 0; b < 5; b++) fill(b, b * 10);
     kv.copy_block(1, 4);
     for (int b = 0; b < 5; b++)
       for (int l = 0; l < 3; l++)
         for (int h = 0; h < 2; h++)
-          for (size_t i : {size_t{0}, kv.stride() - 1})
+          for (size_t i : {size_t{0}, kv.head_bytes() - 1})
             EXPECT_EQ(static_cast<int>(kv.head(l, h)[kv.stride() * static_cast<size_t>(b) + i]), (b == 4 ? 1 : b) * 10 + l * 2 + h);
   }
 }
