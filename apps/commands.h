@@ -14,5 +14,6 @@ void add_info(CLI::App& app, int& exit_code);
 void add_template(CLI::App& app, int& exit_code);
 void add_perplexity(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_bench_grammar(CLI::App& bench, int& exit_code);  // below bench
 
 }  // namespace unisono::apps

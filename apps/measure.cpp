@@ -136,13 +136,18 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode speed");
   add_model_flags(*command, flags->model);
+  command->get_option("MODEL")->required(false);  // `bench grammar` takes none
+  add_bench_grammar(*command, exit_code);
   command->add_option("--prompt", flags->options.prompt, "Tokens of a prefill; 0: none")->check(CLI::Range(0, 1 << 24))->capture_default_str();
   command->add_option("--generate", flags->options.generate, "Tokens of a decode; 0: none")->check(CLI::Range(0, 1 << 24))->capture_default_str();
   command->add_option("--depth", flags->options.depth, "Positions before them")->check(CLI::Range(0, 1 << 24))->capture_default_str();
   command->add_option("--sequences", flags->options.sequences, "Sequences decoded together")->check(CLI::Range(1, 1024))->capture_default_str();
   command->add_option("--reps", flags->options.repetitions, "Repetitions, after one warm-up")->check(CLI::Range(1, 1000))->capture_default_str();
   command->add_flag("--json", flags->json, "Print one JSON object");
-  command->callback([flags, &exit_code] { exit_code = bench(*flags); });
+  command->callback([command, flags, &exit_code] {
+    if (command->got_subcommand("grammar")) return;
+    exit_code = flags->model.model.empty() ? complain({"Give a MODEL to measure; --help says what else there is."}) : bench(*flags);
+  });
 }
 
 }  // namespace unisono::apps

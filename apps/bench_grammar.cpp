@@ -1,0 +1,90 @@
+// unisono bench grammar: constrained decoding scored on JSON Schemas with instances, for a real vocabulary.
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/json.h"
+#include "commands.h"
+#include "engine/load.h"
+#include "grammar/benchmark.h"
+#include "session.h"
+
+namespace unisono::apps {
+
+namespace {
+
+constexpr int kMaxNesting = 1000;  // of a case: schemas come nested deeper than requests may be
+
+struct GrammarFlags {
+  std::string cases{}, model{};
+  bool any_order = false, json = false;
+  int first = 0;
+};
+
+struct CloseGzip {
+  void operator()(gzFile file) const { gzclose(file); }
+};
+using Gzip = std::unique_ptr<gzFile_s, CloseGzip>;
+
+// The next line without its end; false: there is none.
+bool next_line(gzFile file, std::string& line) {
+  char part[1 << 16];
+  line.clear();
+  while (gzgets(file, part, sizeof part) != nullptr) {
+    line += part;
+    if (line.back() != '\n') continue;
+    line.pop_back();
+    return true;
+  }
+  return !line.empty();
+}
+
+std::shared_ptr<const grammar::TokenTrie> trie_of(const text::Tokenizer& tokenizer) {
+  std::vector<grammar::TokenId> ends, controls;
+  if (tokenizer.eos()) ends.push_back(*tokenizer.eos());
+  for (text::TokenId id = 0; id < tokenizer.vocab_size(); id++)
+    if (tokenizer.is_control(id) && id != tokenizer.eos()) controls.push_back(id);
+  return grammar::TokenTrie::build(tokenizer.vocabulary(), ends, controls);
+}
+
+int bench_grammar(const GrammarFlags& flags) {
+  auto file = checkpoint::Checkpoint::open(flags.model);
+  if (!file) return complain(file.error());
+  auto tokenizer = engine::load_tokenizer(*file);
+  if (!tokenizer) return complain(tokenizer.error());
+  const Gzip cases(gzopen(flags.cases.c_str(), "rb"));  // reads plain files too
+  if (!cases) return complain({"Can't read '" + flags.cases + "'.", flags.cases});
+  grammar::Benchmark benchmark(
+      trie_of(*tokenizer), [&](std::string_view text) { return tokenizer->encode(text, false, false); },
+      {.any_order = flags.any_order});
+  const bool terminal = isatty(2) != 0;
+  std::string line;
+  for (int n = 1; (flags.first == 0 || n <= flags.first) && next_line(cases.get(), line); n++) {
+    auto parsed = parse_json(line, kMaxNesting);
+    const Result<void> added = parsed.ok() ? benchmark.add(*parsed) : Result<void>(parsed.error());
+    if (!added.ok()) return complain({fmt::format("Line {} of '{}' is no case: {}", n, flags.cases, added.error().message)});
+    if (terminal && n % 100 == 0) fmt::print(stderr, "\r\x1b[K{} schemas", n);
+  }
+  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  const Json report = benchmark.report();
+  fmt::print("{}\n", to_text(flags.json ? report : report.get_object().at("summary")));
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_grammar(CLI::App& bench, int& exit_code) {
+  auto flags = std::make_shared<GrammarFlags>();
+  CLI::App* command = bench.add_subcommand("grammar", "Score constrained decoding on JSON Schemas with instances (MaskBench)");
+  command->add_option("FILE", flags->cases, "Cases, a line of JSON each: name, schema, tests; may be gzipped")->required();
+  command->add_option("--tokenizer", flags->model, "Model file (GGUF); its vocabulary is enough")->required();
+  command->add_flag("--any-order", flags->any_order, "Keys in any order, not as the schema declares them");
+  command->add_option("--first", flags->first, "Only so many cases; 0: all")->check(CLI::Range(0, 1 << 30))->capture_default_str();
+  command->add_flag("--json", flags->json, "Print the summary and every schema that wasn't right, not the summary alone");
+  command->callback([flags, &exit_code] { exit_code = bench_grammar(*flags); });
+}
+
+}  // namespace unisono::apps
