@@ -27,7 +27,10 @@ void* counted(size_t bytes, size_t alignment) {
 // The whole test binary counts; only this test looks.
 void* operator new(size_t bytes) { return counted(bytes == 0 ? 1 : bytes, 1); }
 void* operator new(size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<size_t>(alignment)); }
+// std::stable_sort asks this way. Left out, a sanitizer's own would meet our delete.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes == 0 ? 1 : bytes, 1); }
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
@@ -35,7 +38,7 @@ void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::fre
 namespace unisono::engine {
 namespace {
 
-TEST(Allocation, AStepInTheSteadyStateAllocatesAtMostOnce) {
+TEST(Allocation, AStepInTheSteadyStateAllocatesNothing) {
   TinyWorld world(2);
   Engine engine(*world.model, world.tokenizer.get(), world.team, {.n_blocks = 100, .end_tokens = {kEos}});
   std::mt19937 rng(1);
@@ -65,7 +68,7 @@ TEST(Allocation, AStepInTheSteadyStateAllocatesAtMostOnce) {
   collector->wait();
   for (const Sent& sent : others) sent.collector->wait();
   ASSERT_GT(at_40, 0u);
-  EXPECT_LE(at_140 - at_40, 100u) << "in 100 steps";
+  EXPECT_EQ(at_140 - at_40, 0u) << "in 100 steps";
 }
 
 }  // namespace
