@@ -10,9 +10,14 @@ mapfile -t parts < <(cd bench && ls ./*_bench.cpp | sed 's,^\./,,; s,\.cpp$,,')
 cmake -S . -B build/release -DUNISONO_BENCH=ON > build/release/configure.log || die "cmake failed; the log is build/release/configure.log"
 tools/build.sh release unisono "${parts[@]}"
 
+# English to tokenise: the project's own pages.
+text=build/release/bench/pages.txt
+cat README.md docs/*.md > "$text"
 for part in "${parts[@]}"; do
   say "$part"
-  "build/release/bench/$part"
+  arguments=()
+  if [ "$part" = tokenizer_bench ]; then arguments=("$text" "$model"); fi
+  "build/release/bench/$part" "${arguments[@]}"
 done
 say "$(basename "$model")"
 for shape in "--prompt 512 --generate 0" "--prompt 2048 --generate 0" "--prompt 0 --generate 64 --depth 128" \

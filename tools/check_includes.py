@@ -36,6 +36,7 @@ THIRD_PARTY = [
     (r"spdlog/", ["serve", "apps"]),
     (r"fmt/", ["base", "text", "serve", "apps"]),
     (r"CLI/", ["apps"]),
+    (r"zlib\.h$", ["apps"]),
     (r"curl/", ["checkpoint"]),
     (r"pcre2\.h", ["text"]),
     (r"utf8proc\.h", ["text", "grammar"]),
