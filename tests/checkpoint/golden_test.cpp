@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
+#include "support/real_files.h"
 
 namespace unisono::checkpoint {
 namespace {
@@ -33,11 +34,10 @@ const Json& golden() {
 std::string path_of(const std::string& name) {
   std::vector<std::string> folders = {UNISONO_GOLDEN_DIR "/checkpoint/", UNISONO_SHARED_DIR "/data/models/",
                                       UNISONO_SHARED_DIR "/data/vocab/"};
-  if (const char* home = std::getenv("HOME")) folders.push_back(std::string(home) + "/.cache/unisono-peers/models/");
   for (const std::string& folder : folders) {
     if (std::filesystem::exists(folder + name)) return folder + name;
   }
-  return "";
+  return unisono::testing::model_file(name);
 }
 
 std::string hex(const void* data, size_t bytes) {
