@@ -3,13 +3,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "base/json.h"
 #include "commands.h"
 #include "engine/load.h"
 #include "grammar/benchmark.h"
+#include "serve/constraints.h"
 #include "session.h"
 
 namespace unisono::apps {
@@ -42,14 +42,6 @@ bool next_line(gzFile file, std::string& line) {
   return !line.empty();
 }
 
-std::shared_ptr<const grammar::TokenTrie> trie_of(const text::Tokenizer& tokenizer) {
-  std::vector<grammar::TokenId> ends, controls;
-  if (tokenizer.eos()) ends.push_back(*tokenizer.eos());
-  for (text::TokenId id = 0; id < tokenizer.vocab_size(); id++)
-    if (tokenizer.is_control(id) && id != tokenizer.eos()) controls.push_back(id);
-  return grammar::TokenTrie::build(tokenizer.vocabulary(), ends, controls);
-}
-
 int bench_grammar(const GrammarFlags& flags) {
   auto file = checkpoint::Checkpoint::open(flags.model);
   if (!file) return complain(file.error());
@@ -57,8 +49,10 @@ int bench_grammar(const GrammarFlags& flags) {
   if (!tokenizer) return complain(tokenizer.error());
   const Gzip cases(gzopen(flags.cases.c_str(), "rb"));  // reads plain files too
   if (!cases) return complain({"Can't read '" + flags.cases + "'.", flags.cases});
+  std::vector<text::TokenId> ends;
+  if (tokenizer->eos()) ends.push_back(*tokenizer->eos());
   grammar::Benchmark benchmark(
-      trie_of(*tokenizer), [&](std::string_view text) { return tokenizer->encode(text, false, false); },
+      serve::token_trie(*tokenizer, ends), [&](std::string_view text) { return tokenizer->encode(text, false, false); },
       {.any_order = flags.any_order});
   const bool terminal = isatty(2) != 0;
   std::string line;

@@ -107,16 +107,18 @@ std::optional<ConstraintCall> read_constraint(Fields& fields) {
   return std::move(found.front());
 }
 
+std::shared_ptr<const grammar::TokenTrie> token_trie(const text::Tokenizer& tokenizer, const std::vector<text::TokenId>& end_tokens) {
+  std::vector<grammar::TokenId> controls;
+  for (text::TokenId id = 0; id < tokenizer.vocab_size(); id++)
+    if (tokenizer.is_control(id) && std::ranges::find(end_tokens, id) == end_tokens.end()) controls.push_back(id);
+  return grammar::TokenTrie::build(tokenizer.vocabulary(), end_tokens, controls);
+}
+
 Constraints::Constraints(const text::Tokenizer& tokenizer, std::vector<text::TokenId> end_tokens)
     : tokenizer_(tokenizer), end_tokens_(std::move(end_tokens)) {}
 
 std::shared_ptr<const grammar::TokenTrie> Constraints::trie() {
-  std::call_once(trie_made_, [this] {
-    std::vector<grammar::TokenId> controls;
-    for (text::TokenId id = 0; id < tokenizer_.vocab_size(); id++)
-      if (tokenizer_.is_control(id) && std::ranges::find(end_tokens_, id) == end_tokens_.end()) controls.push_back(id);
-    trie_ = grammar::TokenTrie::build(tokenizer_.vocabulary(), end_tokens_, controls);
-  });
+  std::call_once(trie_made_, [this] { trie_ = token_trie(tokenizer_, end_tokens_); });
   return trie_;
 }
 

@@ -27,6 +27,9 @@ struct ConstraintCall {
 // mistake. Nothing: a free answer.
 std::optional<ConstraintCall> read_constraint(Fields& fields);
 
+// A tokenizer's vocabulary as grammars want it; its other control tokens are never allowed.
+std::shared_ptr<const grammar::TokenTrie> token_trie(const text::Tokenizer& tokenizer, const std::vector<text::TokenId>& end_tokens);
+
 // For one model's vocabulary. May be used from any thread.
 class Constraints {
  public:
