@@ -96,6 +96,7 @@ const char* finish_text(FinishReason reason) {
     case FinishReason::length: return "length";
     case FinishReason::context: return "full context";
     case FinishReason::cancelled: return "interruption";
+    case FinishReason::deadline: return "deadline";
     case FinishReason::complete: return "complete answer";
     case FinishReason::error: return "error";
   }

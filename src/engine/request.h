@@ -21,6 +21,7 @@ enum class FinishReason : uint8_t {
   length,     // max_tokens
   context,    // the model's context or the block pool is full
   cancelled,  // the client asked or left
+  deadline,   // Request::deadline has passed
   complete,   // the constraint: the answer is whole, and nothing could follow
   error,      // our fault; Delta::error says what
 };
@@ -78,6 +79,10 @@ struct Request {
   bool prompt_logprobs = false;
   bool show_special = false;  // control tokens appear in the text
   std::string cache_salt{};   // prefixes are shared only with requests of the same salt; at most kMaxSaltBytes
+  // Who goes first, when not all can; nothing of this changes an answer's tokens.
+  int priority = 0;     // lower is sooner
+  std::string owner{};  // whose request: those of one priority take turns by owner
+  std::optional<std::chrono::steady_clock::time_point> deadline{};  // then the answer ends where it is, waiting or not
   // Called on the engine thread for every delta, the last one with finish set; must be quick and must not throw or call
   // the engine.
   std::function<void(Delta&&)> on_delta{};
