@@ -282,10 +282,11 @@ Result<NodeId> Ebnf::finish(const std::string& start) {
 bool Ebnf::drop_barren(NodeId root) {
   // A node is fruitful if a final node can be reached from it over terminals and fruitful rules.
   std::vector<bool> fruitful(core_.rules.size());
+  fruitful[RuleTable::kEnd] = true;
   bool changed = true;
   while (changed) {
     changed = false;
-    for (NodeId id = NodeId(fruitful.size()); id-- > 0;) {
+    for (NodeId id = NodeId(fruitful.size()); id-- > first_;) {
       if (fruitful[id]) continue;
       const RuleNode& node = core_.rules.peek(id);
       bool good = node.final;
@@ -294,7 +295,7 @@ bool Ebnf::drop_barren(NodeId root) {
       if (good) fruitful[id] = changed = true;
     }
   }
-  for (NodeId id = 0; id < fruitful.size(); ++id)
+  for (NodeId id = first_; id < fruitful.size(); ++id)
     std::erase_if(core_.rules.peek(id).edges, [&](const RuleEdge& edge) {
       return !fruitful[edge.target] || (edge.kind == RuleEdge::Kind::call && !fruitful[edge.what]);
     });

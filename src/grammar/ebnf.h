@@ -34,7 +34,7 @@ struct Expression {
 
 class Ebnf {
  public:
-  explicit Ebnf(Core& core) : core_(core) {}
+  explicit Ebnf(Core& core) : core_(core), first_(NodeId(core.rules.size())) {}
 
   // False: a rule of this name is there already.
   bool add(const std::string& name, Expression body);
@@ -69,6 +69,7 @@ class Ebnf {
   bool check_names(const Expression& e, int depth);
 
   Core& core_;
+  const NodeId first_;  // the core's other nodes aren't its own
   std::vector<Rule> rules_{};
   std::unordered_map<std::string, uint32_t> index_{};
   std::unordered_map<NodeId, uint32_t> by_begin_{};

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "grammar/shape.h"
 
 namespace unisono::grammar {
 
@@ -33,13 +34,6 @@ struct JsonSchemaOptions {
   Draft default_draft = Draft::draft2020;  // for a schema without `$schema`
 };
 
-// One kind of tag in free text: after `begin` come the content and `end`, then the text is free again.
-struct StructuralTag {
-  std::string begin{};  // the bytes that trigger it, for example "<tool_call>"
-  Json schema{};        // of the content, a JSON text
-  std::string end{};
-};
-
 struct Core;
 
 class Grammar {
@@ -57,10 +51,8 @@ class Grammar {
   static Result<std::shared_ptr<const Grammar>> from_lark(std::string_view text);
   // One of these texts.
   static Result<std::shared_ptr<const Grammar>> from_choices(const std::vector<std::string>& choices);
-  // Free text in which each `begin` must be followed by its content and its `end`. at_least_one: the answer may end only
-  // after a tag; stop_after_first: it ends with the first tag's `end`.
-  static Result<std::shared_ptr<const Grammar>> from_tags(const std::vector<StructuralTag>& tags, bool at_least_one,
-                                                          bool stop_after_first, const JsonSchemaOptions& options = {});
+  // What a shape says: the general form, of which all others are short ones. The options hold for all schemas in it.
+  static Result<std::shared_ptr<const Grammar>> from_shape(const Shape& shape, const JsonSchemaOptions& options = {});
 
   // What was taken as an annotation though its name looks like a constraint, as "pointer: reason".
   const std::vector<std::string>& notes() const;

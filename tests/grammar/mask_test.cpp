@@ -58,7 +58,11 @@ std::vector<GrammarPtr> grammars(const JsonSchemaOptions& options) {
       made(Grammar::from_gbnf("root ::= item (\", \" item)*\nitem ::= \"a\" | \"ab\" | \"[\" root \"]\" | [0-9]{1,3}")));
   out.push_back(made(Grammar::from_lark(
       "start: expr\nexpr: expr \"+\" term | term\nterm: NUMBER | \"(\" expr \")\"\n%import common.NUMBER\n%ignore \" \"")));
-  out.push_back(made(Grammar::from_tags({{"<a>", json(R"({"type": "object"})"), "</a>"}}, false, false)));
+  const Shape object = Shape::json(json(R"({"type": "object"})"));
+  out.push_back(made(Grammar::from_shape(Shape::sequence(
+      {Shape::many(Shape::sequence({Shape::until("<a>", {}), object, Shape::text("</a>")})), Shape::free({"<a>"})}))));
+  out.push_back(made(Grammar::from_shape(Shape::sequence(
+      {Shape::optional(Shape::until("</t>", {})), Shape::choice({Shape::free({"<a>", "<b"}, "\\s*[{]"), object})}))));
   return out;
 }
 

@@ -83,26 +83,60 @@ TEST(RegexGrammar, MatchesTheWholeAnswer) {
   EXPECT_FALSE(Grammar::from_regex("a(?!)").ok());
 }
 
-TEST(Tags, ConstrainOnlyBehindTheirBegin) {
-  const std::vector<StructuralTag> tags = {
-      {"<f>",
-       json(
-           R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false})"),
-       "</f>"},
-      {"<g>", json(R"({"type": "boolean"})"), ""}};
-  const GrammarPtr grammar = made(Grammar::from_tags(tags, false, false));
+Shape tagged(const std::string& begin, const char* schema, const std::string& end) {
+  return Shape::sequence({Shape::until(begin, {"<f>", "<g>"}), Shape::json(json(schema)), Shape::text(end)});
+}
+
+TEST(Shapes, ConstrainOnlyBehindATag) {
+  const char* f =
+      R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false})";
+  const Shape tags = Shape::choice({tagged("<f>", f, "</f>"), tagged("<g>", R"({"type": "boolean"})", "")});
+  const Shape rest = Shape::free({"<f>", "<g>"});
+  const GrammarPtr grammar = made(Grammar::from_shape(Shape::sequence({Shape::many(tags), rest})));
   EXPECT_TRUE(takes(grammar, ""));
   EXPECT_TRUE(takes(grammar, "free < text <f <"));
   EXPECT_TRUE(takes(grammar, "x <f>{\"a\": 1}</f> then <g>true and <<f>{\"a\": 2}</f>"));
   EXPECT_FALSE(takes(grammar, "x <f>{\"b\": 1}</f>"));
   EXPECT_FALSE(takes(grammar, "x <f>"));
   EXPECT_FALSE(takes(grammar, "<f>{\"a\": 1}<f>"));
-  const GrammarPtr once = made(Grammar::from_tags(tags, true, true));
+  const GrammarPtr once = made(Grammar::from_shape(tags));
   EXPECT_FALSE(takes(once, "nothing"));
   EXPECT_TRUE(takes(once, "so: <f>{\"a\": 1}</f>"));
   EXPECT_FALSE(takes(once, "so: <f>{\"a\": 1}</f> more"));
-  EXPECT_FALSE(Grammar::from_tags({{"", json("{}"), ""}}, false, false).ok());
-  EXPECT_FALSE(Grammar::from_tags({{"<a>", json(R"({"type": "x"})"), ""}}, false, false).ok());
+}
+
+TEST(Shapes, PartsOfEveryKindFollowEachOther) {
+  const GrammarPtr grammar = made(Grammar::from_shape(Shape::sequence(
+      {Shape::optional(Shape::sequence({Shape::text("<think>"), Shape::until("</think>", {})})),
+       Shape::written(Shape::Kind::regex, "\\s*"), Shape::one_of({"a", "ab"}),
+       Shape::choice({Shape::written(Shape::Kind::gbnf, "root ::= \"(\" root \")\" | \"\""),
+                      Shape::written(Shape::Kind::lark, "start: NUMBER (\",\" NUMBER)*\n%import common.NUMBER")})})));
+  EXPECT_TRUE(takes(grammar, "<think>a < b</thin </think>\n\nab(())"));
+  EXPECT_TRUE(takes(grammar, "a1,2.5"));
+  EXPECT_TRUE(takes(grammar, "a"));
+  EXPECT_FALSE(takes(grammar, "<think>a</think></think>a"));
+  EXPECT_FALSE(takes(grammar, "ab(()"));
+  EXPECT_FALSE(takes(grammar, "<think>a"));
+}
+
+TEST(Shapes, FreeTextMayNotBeginOrGoOnAsTold) {
+  const GrammarPtr grammar = made(Grammar::from_shape(Shape::free({"<f>"}, "\\s*\\{\\s*\"name\"")));
+  EXPECT_TRUE(takes(grammar, "so {\"name\": 1}"));
+  EXPECT_TRUE(takes(grammar, "{\"names"));
+  EXPECT_FALSE(takes(grammar, " { \"name\""));
+  EXPECT_FALSE(takes(grammar, "a<f>"));
+}
+
+TEST(Shapes, WhatCannotBeReachedIsRefused) {
+  const Shape unreachable = Shape::until("<f>", {"f"});
+  for (const Shape& shape : {Shape::choice({}), Shape::until("", {}), Shape::free({""}), unreachable, Shape::text("\xFF"),
+                             Shape::sequence({Shape::text("a"), Shape::written(Shape::Kind::regex, "a(?!)")}),
+                             Shape::sequence({Shape::text("a"), Shape::json(json("false"))})})
+    EXPECT_FALSE(Grammar::from_shape(shape).ok()) << shape.key();
+  auto refused = Grammar::from_shape(Shape::sequence({Shape::json(json(R"({"items": {"type": "x"}})"), "tools[3]")}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.error().subject.starts_with("tools[3]")) << refused.error().subject;
+  EXPECT_NE(Shape::text("ab").key(), Shape::one_of({"a", "b"}).key());
 }
 
 }  // namespace
