@@ -34,6 +34,7 @@ struct TokenLogprob {
 struct TokenResult {
   TokenId id = 0;
   float logprob = 0;
+  int rank = 0;                     // 1: no token is likelier
   std::vector<TokenLogprob> top{};  // Request::top_logprobs of them, best first
 };
 

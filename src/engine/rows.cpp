@@ -1,5 +1,7 @@
 #include "engine/rows.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace unisono::engine {
@@ -9,7 +11,9 @@ namespace {
 TokenResult score(TokenId token, std::span<const float> logits, int n_top, decode::LogprobScratch& scratch,
                   std::vector<decode::Scored>& top) {
   const decode::LogSoftmax softmax(logits, scratch);
-  TokenResult result{.id = token, .logprob = softmax.of(logits[static_cast<size_t>(token)])};
+  const float own = logits[static_cast<size_t>(token)];
+  const auto likelier = std::count_if(logits.begin(), logits.end(), [own](float logit) { return logit > own; });
+  TokenResult result{.id = token, .logprob = softmax.of(own), .rank = static_cast<int>(likelier) + 1};
   if (n_top == 0) return result;
   decode::top_logprobs(logits, softmax, static_cast<size_t>(n_top), top);
   result.top.reserve(top.size());
