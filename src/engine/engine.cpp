@@ -26,6 +26,14 @@ namespace {
 
 double seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
 
+// Of the queue and the prompt, until `now` where they last.
+Timings timings_of(const Job& job, Clock::time_point now) {
+  const bool answered = job.output.n_tokens() > 0;
+  return {.queue_s = seconds(job.submitted, job.has_started ? job.started : now),
+          .prefill_s = job.has_started ? seconds(job.started, answered ? job.first_token : now) : 0,
+          .decode_s = answered ? seconds(job.first_token, now) : 0};
+}
+
 EngineOptions completed(EngineOptions options, const model::Hparams& hparams) {
   const int limit = hparams.context_length;
   if (options.max_context <= 0 || options.max_context > limit) options.max_context = limit;
@@ -68,7 +76,10 @@ struct Engine::Impl {
   // Below: the engine thread's only.
   void loop();
   bool take_messages();
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
   void enter(std::unique_ptr<Job> job);
+  void end_cancelled();
+  void end_overdue();
   void step();
   void note_start(std::span<const PlanItem> plan);
   void deliver();
@@ -90,7 +101,8 @@ struct Engine::Impl {
   std::unordered_map<RequestId, std::unique_ptr<Job>> jobs{};
   std::vector<std::unique_ptr<Job>> entering{};  // taken from the mailbox, as are the cancellations
   std::vector<RequestId> leaving{};
-  uint64_t steps = 0;
+  Clock::time_point next_deadline = Clock::time_point::max();  // none of the jobs' is before
+  uint64_t steps = 0, n_rows = 0;
 
   // The mailbox, under its mutex.
   std::mutex mutex{};
@@ -103,7 +115,9 @@ struct Engine::Impl {
 
   std::atomic<int> queued{0};  // submitted and in no step yet
   std::atomic<int> running_now{0}, waiting_now{0}, blocks_free_now{0};
-  std::atomic<uint64_t> steps_now{0}, preemptions_now{0}, prefix_queries_now{0}, prefix_hits_now{0};
+  std::atomic<uint64_t> steps_now{0}, rows_now{0}, preemptions_now{0}, prefix_queries_now{0}, prefix_hits_now{0};
+  std::atomic<Clock::time_point> came_round{Clock::time_point::max()};  // max: waits for something to do
+  StepTimes step_times{};
   std::thread thread{};
 };
 
@@ -160,15 +174,13 @@ void Engine::Impl::loop() {
   while (!jobs.empty()) leave(*jobs.begin()->second, FinishReason::cancelled);
 }
 
-// Waits while there is nothing to do. False: the engine is being destroyed.
+// False: the engine is being destroyed.
 bool Engine::Impl::take_messages() {
   uint64_t audits = 0;
   bool stop = false;
   {
     std::unique_lock lock(mutex);
-    wake.wait(lock, [&] {
-      return stopping || !jobs.empty() || !submissions.empty() || !cancellations.empty() || audits_wanted > audits_done;
-    });
+    wait_for_work(lock);
     entering.swap(submissions);
     leaving.swap(cancellations);
     audits = audits_wanted;
@@ -176,9 +188,8 @@ bool Engine::Impl::take_messages() {
   }
   for (auto& job : entering) enter(std::move(job));
   entering.clear();
-  for (const RequestId id : leaving)
-    if (const auto found = jobs.find(id); found != jobs.end()) leave(*found->second, FinishReason::cancelled);
-  leaving.clear();
+  end_cancelled();
+  end_overdue();
   if (audits > audits_done) {
     audit_here();
     std::lock_guard lock(mutex);
@@ -188,10 +199,45 @@ bool Engine::Impl::take_messages() {
   return !stop;
 }
 
+void Engine::Impl::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  const auto is_work = [&] {
+    return stopping || !jobs.empty() || !submissions.empty() || !cancellations.empty() || audits_wanted > audits_done;
+  };
+  if (!is_work()) {
+    came_round = Clock::time_point::max();
+    wake.wait(lock, is_work);
+  }
+  came_round = Clock::now();
+}
+
 void Engine::Impl::enter(std::unique_ptr<Job> job) {
   scheduler.add(*job);
+  if (job->request.deadline) next_deadline = std::min(next_deadline, *job->request.deadline);
   const RequestId id = job->id;
   jobs.emplace(id, std::move(job));
+}
+
+void Engine::Impl::end_cancelled() {
+  for (const RequestId id : leaving)
+    if (const auto found = jobs.find(id); found != jobs.end()) leave(*found->second, FinishReason::cancelled);
+  leaving.clear();
+}
+
+void Engine::Impl::end_overdue() {
+  if (next_deadline == Clock::time_point::max()) return;
+  const auto now = Clock::now();
+  if (now < next_deadline) return;
+  next_deadline = Clock::time_point::max();
+  for (const auto& [id, job] : jobs) {
+    const auto deadline = job->request.deadline.value_or(Clock::time_point::max());
+    if (deadline <= now) {
+      leaving.push_back(id);
+    } else {
+      next_deadline = std::min(next_deadline, deadline);
+    }
+  }
+  for (const RequestId id : leaving) leave(*jobs.at(id), FinishReason::deadline);
+  leaving.clear();
 }
 
 void Engine::Impl::step() {
@@ -203,7 +249,9 @@ void Engine::Impl::step() {
     rows.pick(model.forward(batch, kv, team), team);
     scheduler.commit();
     steps++;
+    n_rows += batch.tokens.size();
     deliver();
+    step_times.add(seconds(came_round.load(), Clock::now()));
   }
   publish();
 }
@@ -259,6 +307,9 @@ void Engine::Impl::leave(Job& job, FinishReason reason, std::string error) {
 // Completes the delta and calls the client. After the last one the job is gone, its blocks are free.
 void Engine::Impl::send(Job& job, Delta&& delta) {
   const auto n_prompt = static_cast<int>(job.request.prompt.size());
+  const auto now = Clock::now();
+  delta.made = now;
+  delta.timings = timings_of(job, now);
   delta.usage = {
       .prompt_tokens = n_prompt, .completion_tokens = job.output.n_tokens(), .cached_tokens = job.n_cached.value_or(0)};
   const bool prompt_scored = job.request.prompt_logprobs && job.n_scored == n_prompt - 1;
@@ -272,12 +323,7 @@ void Engine::Impl::send(Job& job, Delta&& delta) {
     if (worth_sending && job.request.on_delta) job.request.on_delta(std::move(delta));
     return;
   }
-  const auto now = Clock::now();
-  const bool answered = job.output.n_tokens() > 0;
   if (!job.has_started) queued--;
-  delta.timings = {.queue_s = seconds(job.submitted, job.has_started ? job.started : now),
-                   .prefill_s = job.has_started ? seconds(job.started, answered ? job.first_token : now) : 0,
-                   .decode_s = answered ? seconds(job.first_token, now) : 0};
   scheduler.remove(job);
   const auto ended = jobs.extract(job.id);
   publish();
@@ -289,6 +335,7 @@ void Engine::Impl::publish() {
   waiting_now = scheduler.n_waiting();
   blocks_free_now = pool.n_free();
   steps_now = steps;
+  rows_now = n_rows;
   preemptions_now = scheduler.n_preemptions();
   prefix_queries_now = scheduler.prefix_queries();
   prefix_hits_now = scheduler.prefix_hits();
@@ -315,6 +362,9 @@ EngineState Engine::state() const {
                     .blocks_free = impl_->blocks_free_now,
                     .blocks_total = impl_->options.n_blocks,
                     .steps = impl_->steps_now,
+                    .rows = impl_->rows_now,
+                    .step_times = impl_->step_times.read(),
+                    .busy_s = std::max(0.0, seconds(impl_->came_round, Clock::now())),
                     .preemptions = impl_->preemptions_now,
                     .prefix_queries = impl_->prefix_queries_now,
                     .prefix_hits = impl_->prefix_hits_now};

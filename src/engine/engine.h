@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "engine/request.h"
+#include "engine/step_times.h"
 
 namespace unisono::model {
 class Model;
@@ -38,6 +39,9 @@ struct EngineState {
   int running = 0, waiting = 0;
   int blocks_free = 0, blocks_total = 0;
   uint64_t steps = 0;
+  uint64_t rows = 0;  // tokens computed in them
+  StepCounts step_times{};
+  double busy_s = 0;            // since the loop last came round; 0: it waits for something to do
   uint64_t preemptions = 0;     // sequences that gave way and were computed again
   uint64_t prefix_queries = 0;  // prompt tokens that were looked for in the prefix cache
   uint64_t prefix_hits = 0;     // of them, those found there
@@ -49,6 +53,8 @@ class Engine {
   Engine(model::Model& model, const text::Tokenizer& tokenizer, ThreadTeam& team, const EngineOptions& options);
   ~Engine();  // cancels what runs and waits for the thread
 
+  // The request is in the queue, and its deltas come. One whose deadline passes ends with FinishReason::deadline within one
+  // step, waiting, in its prompt or in its answer.
   // Refused with a sentence and subject "prompt", "max_tokens" ...: an empty prompt, ids outside the vocabulary, a prompt
   // that doesn't fit the context (both numbers), a full queue (subject "queue").
   Result<RequestId> submit(Request request);

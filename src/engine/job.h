@@ -29,6 +29,8 @@ struct Job : Sequence {
     tokens.assign(request.prompt.begin(), request.prompt.end());
     n_tokens = n_prompt;
     salt = request.cache_salt;
+    priority = request.priority;
+    owner = request.owner;
     if (request.prompt_logprobs) {
       score_until = n_prompt - 1;
       prompt_results.reserve(static_cast<size_t>(n_prompt - 1));

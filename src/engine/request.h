@@ -60,7 +60,8 @@ struct Delta {
   std::optional<TokenId> stop_token{};  // with FinishReason::stop_token: which
   std::string error{};
   Usage usage{};      // so far
-  Timings timings{};  // with finish
+  Timings timings{};  // so far
+  std::chrono::steady_clock::time_point made{};
 };
 
 inline constexpr size_t kMaxSaltBytes = 256;

@@ -20,17 +20,21 @@ Scheduler::Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex
     : pool_(pool), limits_(checked(limits)), index_(index) {
   running_.reserve(static_cast<size_t>(limits_.max_running));
   plan_.reserve(static_cast<size_t>(limits_.max_running));
+  prompts_.reserve(static_cast<size_t>(limits_.max_running));
   if (index_ != nullptr) found_.reserve(static_cast<size_t>(pool_.n_blocks()));
 }
 
 void Scheduler::add(Sequence& sequence) {
   check(sequence.n_tokens >= 1 && sequence.n_computed == 0 && sequence.blocks.empty(), "a new sequence holds nothing");
-  waiting_.push_back(&sequence);
+  sequence.arrival = ++n_arrivals_;
+  turns_.enter(sequence);
+  waiting_.add(sequence);
 }
 
 void Scheduler::remove(Sequence& sequence) {
   release_blocks(sequence);
-  if (std::erase(running_, &sequence) == 0) std::erase(waiting_, &sequence);
+  if (std::erase(running_, &sequence) == 0) waiting_.remove(sequence);
+  turns_.leave(sequence);
   std::erase_if(plan_, [&](const PlanItem& item) { return item.sequence == &sequence; });
 }
 
@@ -38,9 +42,9 @@ std::span<const PlanItem> Scheduler::plan() {
   plan_.clear();
   budget_left_ = limits_.token_budget;
   score_rows_left_ = limits_.score_rows;
+  make_room();
   plan_single_tokens();
-  plan_chunks();
-  admit();
+  plan_prompts();
   return plan_;
 }
 
@@ -51,6 +55,15 @@ void Scheduler::commit() {
     if (index_ != nullptr) enter_full_blocks(*item.sequence, n_before);
   }
   plan_.clear();
+}
+
+// Before anything is planned: what is planned stays.
+void Scheduler::make_room() {
+  for (;;) {
+    const Sequence* next = waiting_.next();
+    if (next == nullptr || running_.empty() || running_.back()->priority <= next->priority || fits(*next)) return;
+    preempt_newest();
+  }
 }
 
 void Scheduler::plan_single_tokens() {
@@ -64,24 +77,45 @@ void Scheduler::plan_single_tokens() {
   }
 }
 
-void Scheduler::plan_chunks() {
+void Scheduler::plan_prompts() {
+  prompts_.clear();
   for (Sequence* sequence : running_)
-    if (sequence->pending() > 1) plan_chunk(*sequence);
+    if (sequence->pending() > 1) prompts_.push_back(sequence);
+  // Whoever waits first keeps its place: while it doesn't fit, nobody is admitted.
+  for (bool admitting = true; budget_left_ > 0;) {
+    const auto best =
+        std::ranges::min_element(prompts_, [](const Sequence* a, const Sequence* b) { return sooner(*a, *b); });
+    Sequence* next = admitting ? waiting_.next() : nullptr;
+    if (next != nullptr && (best == prompts_.end() || sooner(*next, **best))) {
+      admitting = fits(*next);
+      if (admitting) admit(*next);
+    } else if (best != prompts_.end()) {
+      Sequence& sequence = **best;
+      prompts_.erase(best);
+      plan_chunk(sequence);
+    } else {
+      return;
+    }
+  }
 }
 
-void Scheduler::admit() {
-  while (budget_left_ > 0 && !waiting_.empty() && n_running() < limits_.max_running) {
-    Sequence& sequence = *waiting_.front();
-    // A block in hand for each running sequence, so that who comes in now needn't leave at once.
-    const int reserve = n_running();
-    find_prefix(sequence);
-    const auto held = std::ranges::count_if(found_, [&](BlockId block) { return pool_.references(block) > 0; });
-    if (blocks_for(sequence.n_tokens) - static_cast<int>(held) + reserve > pool_.n_free()) return;
-    waiting_.pop_front();
-    running_.push_back(&sequence);
-    start(sequence);
-    plan_chunk(sequence);
-  }
+// Finds its prefix, too.
+bool Scheduler::fits(const Sequence& sequence) {
+  if (n_running() >= limits_.max_running) return false;
+  // A block in hand for each running sequence, so that who comes in now needn't leave at once.
+  const int reserve = n_running();
+  find_prefix(sequence);
+  const auto held = std::ranges::count_if(found_, [&](BlockId block) { return pool_.references(block) > 0; });
+  return blocks_for(sequence.n_tokens) - static_cast<int>(held) + reserve <= pool_.n_free();
+}
+
+// Right after fits().
+void Scheduler::admit(Sequence& sequence) {
+  waiting_.remove(sequence);
+  const auto after = std::ranges::upper_bound(running_, sequence.priority, {}, &Sequence::priority);
+  running_.insert(after, &sequence);
+  start(sequence);
+  plan_chunk(sequence);
 }
 
 // Only looks; who stays in the queue for want of blocks has touched none.
@@ -136,6 +170,7 @@ void Scheduler::plan_chunk(Sequence& sequence) {
   if (scored) n_rows = std::min(n_rows, score_rows_left_);
   if (n_rows == 0) return;
   plan_.push_back({&sequence, n_rows});
+  turns_.take(sequence);
   budget_left_ -= n_rows;
   if (scored) score_rows_left_ -= n_rows;
 }
@@ -158,7 +193,7 @@ void Scheduler::preempt_newest() {
   Sequence& newest = *running_.back();
   running_.pop_back();
   release_blocks(newest);
-  waiting_.push_front(&newest);
+  waiting_.add_first(newest);
   n_preemptions_++;
 }
 
@@ -198,8 +233,10 @@ void Scheduler::audit() const {
     for (const BlockId block : sequence->blocks) held[static_cast<size_t>(block)]++;
     if (index_ != nullptr) audit_prefix(*sequence);
   }
-  for (const Sequence* sequence : waiting_)
+  for (const Sequence* sequence : waiting_.all())
     check(sequence->blocks.empty() && sequence->n_computed == 0, "who waits holds nothing");
+  check(std::ranges::is_sorted(running_, {}, &Sequence::priority), "the most urgent run first");
+  check(n_running() + n_waiting() > 0 || turns_.n_owners() == 0, "an owner has sequences");
   for (BlockId block = 0; block < pool_.n_blocks(); block++)
     check(pool_.references(block) == held[static_cast<size_t>(block)], "a block is held by the tables that list it");
 }

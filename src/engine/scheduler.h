@@ -2,13 +2,13 @@
 // Works on counters and blocks; passes tokens to the index, and knows no text and no clock.
 #pragma once
 
-#include <deque>
 #include <span>
 #include <vector>
 
 #include "engine/block_pool.h"
 #include "engine/prefix_index.h"
 #include "engine/sequence.h"
+#include "engine/waiting_queue.h"
 
 namespace unisono::engine {
 
@@ -28,24 +28,26 @@ class Scheduler {
   // Without an index nothing is shared. Both must outlive the scheduler, and nobody else may change them.
   Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index = nullptr);
 
-  // To the end of the queue. It must fit the pool alone, at its longest. The sequence outlives its time here.
+  // To the end of its queue. It must fit the pool alone, at its longest. The sequence outlives its time here.
   void add(Sequence& sequence);
   // Out of the running or the queue; its blocks are released.
   void remove(Sequence& sequence);
 
-  // The next step, valid until the next call of any function here. Sequences with one pending token come first, each with
-  // it, so that a long prompt never holds them up; then those with more share what is left of the budget, oldest first;
-  // then waiting ones are admitted in order while blocks allow, with the blocks of their beginning that the index has, but
-  // for the last token, whose logits are wanted, and for prompt tokens whose log-probabilities are. When a running sequence
-  // needs a block and none is free, the newest gives way: its blocks are released, it waits at the head of the queue and
-  // computes its tokens again later.
+  // The next step, valid until the next call of any function here.
+  // Running sequences with one pending token come first, each with it, so that a long prompt never holds them up. What is
+  // left of the budget goes to prompts in turn: to those of the lowest priority number first, among these to the owner
+  // whose turn is longest ago, of its own to the oldest. One that waits is admitted in its turn while blocks allow, with
+  // the blocks of its beginning that the index has, but for the last token, whose logits are wanted, and for prompt tokens
+  // whose log-probabilities are. When a running sequence needs a block and none is free, or a more urgent one waits for
+  // room, the newest of the lowest urgency gives way: its blocks are released, it waits ahead of its equals and computes
+  // its tokens again later.
   std::span<const PlanItem> plan();
   // The step was computed: advances the counters, and enters the blocks that became full in the index. Where another has
   // the same content, the sequence goes on with that one. The caller adds the chosen tokens to n_tokens.
   void commit();
 
   int n_running() const { return static_cast<int>(running_.size()); }
-  int n_waiting() const { return static_cast<int>(waiting_.size()); }
+  int n_waiting() const { return waiting_.size(); }
   uint64_t n_preemptions() const { return n_preemptions_; }
   // Tokens of sequences when they were first admitted: looked up, and found.
   uint64_t prefix_queries() const { return prefix_queries_; }
@@ -55,9 +57,11 @@ class Scheduler {
   void audit() const;
 
  private:
+  void make_room();
   void plan_single_tokens();
-  void plan_chunks();
-  void admit();
+  void plan_prompts();
+  bool fits(const Sequence& sequence);
+  void admit(Sequence& sequence);
   void find_prefix(const Sequence& sequence);
   void start(Sequence& sequence);
   void plan_chunk(Sequence& sequence);
@@ -71,10 +75,13 @@ class Scheduler {
   BlockPool& pool_;
   const SchedulerLimits limits_;
   PrefixIndex* const index_;          // or null
-  std::vector<Sequence*> running_{};  // oldest first; all hold blocks
-  std::deque<Sequence*> waiting_{};   // hold none
+  std::vector<Sequence*> running_{};  // by priority, then oldest first; all hold blocks
+  WaitingQueue waiting_{};            // hold none
+  Turns turns_{};
+  uint64_t n_arrivals_ = 0;
   std::vector<PlanItem> plan_{};
-  std::vector<BlockId> found_{};  // the prefix of who is about to be admitted
+  std::vector<Sequence*> prompts_{};  // running, with more than one pending token and not in the plan yet
+  std::vector<BlockId> found_{};      // the prefix of who is about to be admitted
   int budget_left_ = 0, score_rows_left_ = 0;
   uint64_t n_preemptions_ = 0, prefix_queries_ = 0, prefix_hits_ = 0;
 };

@@ -12,6 +12,8 @@
 
 namespace unisono::engine {
 
+struct Owner;
+
 //   0              n_computed                    n_tokens
 //   | keys and values stored | known, to compute  |            each step computes [n_computed, n_computed + rows)
 struct Sequence {
@@ -22,7 +24,13 @@ struct Sequence {
   std::vector<BlockId> blocks{};  // block b holds positions [16 b, 16 b + 16)
   std::vector<TokenId> tokens{};  // n_tokens of them; not read by a scheduler without an index
   std::string_view salt{};        // prefixes are shared under equal salts only
+  int priority = 0;               // lower is sooner
+  std::string_view owner{};       // those of one priority take turns by owner
   std::optional<int> n_cached{};  // positions whose keys and values were there when it was first admitted
+
+  // The scheduler's own, between add() and remove().
+  Owner* turn = nullptr;
+  uint64_t arrival = 0;
 
   int pending() const { return n_tokens - n_computed; }
 };

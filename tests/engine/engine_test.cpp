@@ -294,6 +294,113 @@ TEST(Engine, ACancelledPromptStopsWithinAStep) {
   engine->cancel(*id_a);
 }
 
+// Holds the engine in its first token's callback, and looks at the state when the next step's comes.
+struct NextStep {
+  std::promise<void> held{}, go{}, seen{};
+  std::atomic<int> n_deltas{0};
+  Engine* engine = nullptr;
+  EngineState state{};
+
+  Request request() {
+    Request r{.prompt = {kBos}, .max_tokens = 3, .ignore_eos = true, .logprobs = true};
+    r.on_delta = [this](Delta&&) {
+      const int n = ++n_deltas;
+      if (n == 2) {
+        state = engine->state();
+        seen.set_value();
+      } else if (n == 1) {
+        held.set_value();
+        go.get_future().wait();
+      }
+    };
+    return r;
+  }
+};
+
+TEST(Engine, BlocksOfTheCancelledAreFreeInTheNextStep) {
+  NextStep next;
+  std::mt19937 rng(8);
+  const auto engine = make_engine(world(1), options(100));
+  next.engine = engine.get();
+  std::vector<Sent> others;
+  for (int i = 0; i < 5; i++)
+    others.push_back(send(*engine, {.prompt = random_prompt(rng, 80), .max_tokens = 90, .ignore_eos = true}));
+  ASSERT_TRUE(engine->submit(next.request()).ok());
+  next.held.get_future().wait();
+  for (const Sent& other : others) engine->cancel(other.id);
+  next.go.set_value();
+  next.seen.get_future().wait();
+  EXPECT_EQ(next.state.running, 1);
+  EXPECT_EQ(next.state.blocks_free, 99);
+}
+
+TEST(Engine, DeadlinesEndWhatWaitsWhatIsInItsPromptAndWhatAnswers) {
+  const auto soon = [] { return std::chrono::steady_clock::now() + std::chrono::milliseconds(30); };
+  std::mt19937 rng(9);
+  NextStep next;
+  const auto engine = make_engine(world(1), options(100, 4, 4));
+  next.engine = engine.get();
+  ASSERT_TRUE(engine->submit(next.request()).ok());
+  next.held.get_future().wait();
+  std::vector<Sent> sent;
+  for (int i = 0; i < 6; i++)  // three run, three wait; the engine stands still until all are late
+    sent.push_back(
+        send(*engine, {.prompt = random_prompt(rng, 60), .max_tokens = 30, .ignore_eos = true, .deadline = soon()}));
+  std::this_thread::sleep_until(soon());
+  next.go.set_value();
+  next.seen.get_future().wait();
+  EXPECT_EQ(next.state.running, 1);
+  EXPECT_EQ(next.state.blocks_free, 99);
+  for (const Sent& s : sent) {
+    s.collector->wait();
+    EXPECT_EQ(s.collector->last().finish, FinishReason::deadline);
+    EXPECT_EQ(s.collector->last().usage.completion_tokens, 0);
+  }
+  // An answer that is late keeps what it has said; one in time isn't touched.
+  std::atomic<int> n{0};
+  Request slow{.prompt = {kBos}, .max_tokens = 80, .ignore_eos = true, .logprobs = true, .deadline = soon()};
+  std::promise<Delta> last;
+  slow.on_delta = [&](Delta&& delta) {
+    n += static_cast<int>(delta.tokens.size());
+    if (delta.finish) return last.set_value(std::move(delta));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const Sent early = send(*engine, {.prompt = {kBos},
+                                    .max_tokens = 2,
+                                    .ignore_eos = true,
+                                    .deadline = std::chrono::steady_clock::now() + std::chrono::hours(1)});
+  ASSERT_TRUE(engine->submit(slow).ok());
+  const Delta end = last.get_future().get();
+  EXPECT_EQ(end.finish, FinishReason::deadline);
+  EXPECT_GT(end.usage.completion_tokens, 0);
+  EXPECT_EQ(end.usage.completion_tokens, n);
+  early.collector->wait();
+  EXPECT_EQ(early.collector->last().finish, FinishReason::length);
+  expect_idle(*engine);
+}
+
+TEST(Engine, TheStateTellsHowLongTheLoopHasStoodStill) {
+  NextStep next;
+  const auto engine = make_engine(world(1), options(100));
+  next.engine = engine.get();
+  EXPECT_EQ(engine->state().busy_s, 0);
+  ASSERT_TRUE(engine->submit(next.request()).ok());
+  next.held.get_future().wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_GE(engine->state().busy_s, 0.03);
+  next.go.set_value();
+  next.seen.get_future().wait();
+  EXPECT_LT(next.state.busy_s, 0.03);
+  while (engine->state().running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  engine->audit();
+  const EngineState state = engine->state();
+  uint64_t counted = 0;
+  for (const uint64_t n : state.step_times.in_class) counted += n;
+  EXPECT_EQ(counted, state.steps);
+  EXPECT_EQ(state.rows, 3u);
+  EXPECT_GE(state.step_times.sum_s, 0.03);
+}
+
 TEST(Engine, DestructionCancelsAll) {
   std::vector<Sent> sent;
   {

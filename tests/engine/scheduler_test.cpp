@@ -129,6 +129,10 @@ TEST(Scheduler, RandomSchedules) {
         client->sequence.n_tokens = prompt;
         client->end = std::min(context, prompt + between(1, 60));
         if (rng() % 4 == 0) client->sequence.score_until = prompt - 1;
+        if (seed % 2 == 1) {  // owners and priorities only change who goes first
+          client->sequence.owner = std::string_view("abc").substr(rng() % 3, 1);
+          client->sequence.priority = between(-1, 1);
+        }
         total_tokens += client->end;
         scheduler.add(client->sequence);
         clients.push_back(std::move(client));
