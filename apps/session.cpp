@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <fstream>
 
-#include "model/kv_store.h"
-
 namespace unisono::apps {
 
 namespace {
@@ -19,18 +17,6 @@ int usable_cpus() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
-}
-
-// Bytes that can be had without pressing on others, by the kernel's estimate.
-double free_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  double kib = 0;
-  while (file >> key >> kib) {
-    std::getline(file, unit);
-    if (key == "MemAvailable:") return kib * 1024;
-  }
-  return 4e9;
 }
 
 // "512M", "2G", "1.5GiB", "1000000": bytes.
@@ -55,8 +41,8 @@ Result<double> parse_size(const std::string& text) {
 }
 
 Result<void> size_cache(const ModelFlags& flags, const model::Hparams& h, engine::EngineOptions& options) {
-  const auto type = flags.kv_type == "f32" ? model::KvType::f32 : model::KvType::f16;
-  const double block = static_cast<double>(model::KvStore::block_bytes(type, h.n_layers, h.n_kv_heads, h.head_dim));
+  const double block =
+      static_cast<double>(model::KvStore::block_bytes(kv_type(flags), h.n_layers, h.n_kv_heads, h.head_dim));
   const int context = flags.max_context > 0 ? std::min(flags.max_context, h.context_length) : h.context_length;
   const double full = (context + 15) / 16;  // blocks of one full context
   double bytes = std::min(free_memory() / 4, 16 * full * block);
@@ -110,8 +96,22 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       "Memory for keys and values, as in 2G; default: a quarter of the free memory, at most 16 full contexts");
 }
 
-Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine) {
-  auto session = std::make_unique<Session>(flags.threads > 0 ? flags.threads : usable_cpus());
+double free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  double kib = 0;
+  while (file >> key >> kib) {
+    std::getline(file, unit);
+    if (key == "MemAvailable:") return kib * 1024;
+  }
+  return 4e9;
+}
+
+int thread_count(const ModelFlags& flags) { return flags.threads > 0 ? flags.threads : usable_cpus(); }
+
+model::KvType kv_type(const ModelFlags& flags) { return flags.kv_type == "f32" ? model::KvType::f32 : model::KvType::f16; }
+
+Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
   engine::LoadOptions options;
   options.model.activations = flags.activations == "f32" ? model::Activations::f32 : model::Activations::int8;
   if (flags.isa != "auto") {
@@ -126,7 +126,14 @@ Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with
       if (done == total) fmt::print(stderr, "\r\x1b[K");
       std::fflush(stderr);
     };
-  auto loaded = engine::load(flags.model, options, session->team);
+  return options;
+}
+
+Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine) {
+  auto session = std::make_unique<Session>(thread_count(flags));
+  auto options = load_options(flags);
+  if (!options) return options.error();
+  auto loaded = engine::load(flags.model, *options, session->team);
   if (!loaded) return loaded.error();
   session->loaded = std::move(*loaded);
   const model::Hparams& h = session->loaded->description.hparams;

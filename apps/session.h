@@ -8,6 +8,7 @@
 #include "base/thread_team.h"
 #include "engine/engine.h"
 #include "engine/load.h"
+#include "model/kv_store.h"
 
 namespace unisono::apps {
 
@@ -23,6 +24,12 @@ struct ModelFlags {
 
 // Adds MODEL and the flags above.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
+
+// What the flags say, for who loads without a session.
+int thread_count(const ModelFlags& flags);
+model::KvType kv_type(const ModelFlags& flags);
+Result<engine::LoadOptions> load_options(const ModelFlags& flags);  // shows progress on stderr when it is a terminal
+double free_memory();  // bytes that can be had without pressing on others, by the kernel's estimate
 
 // A model with all that it takes to run it. The engine, where there is one, is stopped first.
 struct Session {

@@ -65,7 +65,8 @@ void read_rope(Keys& keys, const Arch& arch, Hparams& h) {
   if (h.rope_dims % 2 != 0) keys.refuse("rope.dimension_count", "is odd: rotary dimensions come in pairs");
   h.rope_base = keys.number("rope.freq_base").value_or(10000.0f);
   if (!(h.rope_base > 1)) keys.refuse("rope.freq_base", "must be larger than 1");
-  h.local_rope_base = keys.number("rope.freq_base_swa").value_or(arch.local_rope_base > 0 ? arch.local_rope_base : h.rope_base);
+  h.local_rope_base =
+      keys.number("rope.freq_base_swa").value_or(arch.local_rope_base > 0 ? arch.local_rope_base : h.rope_base);
   if (!(h.local_rope_base > 1)) keys.refuse("rope.freq_base_swa", "must be larger than 1");
   const std::string scaling = keys.string("rope.scaling.type").value_or("");
   const float factor = keys.number("rope.scaling.factor").value_or(1.0f);
@@ -76,9 +77,9 @@ void read_rope(Keys& keys, const Arch& arch, Hparams& h) {
 }
 
 // End tokens are a set: the file's eos and eot, and the control tokens that end a turn in some family, known by their text.
-constexpr std::array<std::string_view, 14> kEndTexts = {"<|eot_id|>",    "<|im_end|>",     "<|end|>",          "<|return|>", "<|call|>",
-                                                        "<end_of_turn>", "<|endoftext|>",  "<|eom_id|>",       "[EOT]",      "[EOS]",
-                                                        "<|end_of_text|>", "<turn|>",      "<|tool_response>", "<｜end▁of▁sentence｜>"};
+constexpr std::array<std::string_view, 14> kEndTexts = {
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>",      "<|call|>", "<end_of_turn>",    "<|endoftext|>",
+    "<|eom_id|>", "[EOT]",      "[EOS]",   "<|end_of_text|>", "<turn|>",  "<|tool_response>", "<｜end▁of▁sentence｜>"};
 
 Result<std::vector<text::TokenId>> read_end_tokens(const Checkpoint& file) {
   std::vector<text::TokenId> ends;
@@ -97,13 +98,16 @@ Result<std::vector<text::TokenId>> read_end_tokens(const Checkpoint& file) {
   auto types = file.integers("tokenizer.ggml.token_type", INT32_MIN, INT32_MAX);
   if (!types) return types.error();
   for (size_t i = 0; i < (*tokens)->size(); i++) {
-    const bool control = types->has_value() && i < (*types)->size() && (**types)[i] == static_cast<int>(text::TokenType::control);
-    if (control && std::find(kEndTexts.begin(), kEndTexts.end(), (**tokens)[i]) != kEndTexts.end()) add(static_cast<text::TokenId>(i));
+    const bool control =
+        types->has_value() && i < (*types)->size() && (**types)[i] == static_cast<int>(text::TokenType::control);
+    if (control && std::find(kEndTexts.begin(), kEndTexts.end(), (**tokens)[i]) != kEndTexts.end())
+      add(static_cast<text::TokenId>(i));
   }
   return ends;
 }
 
-std::optional<text::TokenId> special_id(const Checkpoint& file, const char* key, int64_t vocab, std::optional<Error>& error) {
+std::optional<text::TokenId> special_id(const Checkpoint& file, const char* key, int64_t vocab,
+                                        std::optional<Error>& error) {
   auto id = file.integer(key, 0, INT64_MAX);
   if (!id) {
     error = id.error();
@@ -142,10 +146,12 @@ Result<Hparams> read_hparams(const Checkpoint& file, const Arch& arch) {
   h.norm_eps = keys.number("attention.layer_norm_rms_epsilon").value_or(-1);
   if (!keys.error() && !(h.norm_eps >= 0)) keys.refuse("attention.layer_norm_rms_epsilon", "is missing or negative");
   if (h.n_heads % h.n_kv_heads != 0)
-    keys.refuse("attention.head_count_kv", "(" + std::to_string(h.n_kv_heads) + ") does not divide the " + std::to_string(h.n_heads) + " heads");
+    keys.refuse("attention.head_count_kv",
+                "(" + std::to_string(h.n_kv_heads) + ") does not divide the " + std::to_string(h.n_heads) + " heads");
   const auto key_length = keys.optional_count("attention.key_length", 1, 1 << 16);
   if (!key_length && h.d_model % h.n_heads != 0)
-    keys.refuse("attention.head_count", "(" + std::to_string(h.n_heads) + ") does not divide the embedding length " + std::to_string(h.d_model));
+    keys.refuse("attention.head_count",
+                "(" + std::to_string(h.n_heads) + ") does not divide the embedding length " + std::to_string(h.d_model));
   h.head_dim = key_length.value_or(h.d_model / h.n_heads);
   if (keys.optional_count("attention.value_length", 1, 1 << 16).value_or(h.head_dim) != h.head_dim)
     keys.refuse("attention.value_length", "differs from the key length, which is not supported");
@@ -158,9 +164,11 @@ Result<Hparams> read_hparams(const Checkpoint& file, const Arch& arch) {
     if (keys.number(cap).value_or(0) != 0) keys.refuse(cap, "asks for a soft cap, which is not supported");
   if (keys.error()) return *keys.error();
   const TensorView* embedding = file.find("token_embd.weight");
-  if (embedding == nullptr) return Error{"The file has no tensor 'token_embd.weight', which a model of this family needs.", "token_embd.weight"};
+  if (embedding == nullptr)
+    return Error{"The file has no tensor 'token_embd.weight', which a model of this family needs.", "token_embd.weight"};
   if (embedding->n_dims != 2 || embedding->dims[0] > (1 << 24))
-    return Error{"Tensor 'token_embd.weight' has shape " + shape_text(*embedding) + ", which is no embedding.", "token_embd.weight"};
+    return Error{"Tensor 'token_embd.weight' has shape " + shape_text(*embedding) + ", which is no embedding.",
+                 "token_embd.weight"};
   h.vocab_size = static_cast<int>(embedding->dims[0]);
   return h;
 }
@@ -172,7 +180,8 @@ Result<Description> describe(const Checkpoint& file, const std::string& path) {
   Description d;
   d.arch = model::find_arch(**family);
   if (d.arch == nullptr)
-    return Error{"The file's model family is '" + std::string(**family) + "', which is not supported (supported: " + families() + ").",
+    return Error{"The file's model family is '" + std::string(**family) +
+                     "', which is not supported (supported: " + families() + ").",
                  "general.architecture"};
   auto hparams = read_hparams(file, *d.arch);
   if (!hparams) return hparams.error();
@@ -206,8 +215,9 @@ Result<text::Tokenizer> load_tokenizer(const Checkpoint& file) {
   } else if (**kind == "llama") {
     spec.kind = text::TokenizerKind::sentencepiece_bpe;
   } else {
-    return Error{"The file's tokenizer is of kind '" + std::string(**kind) + "', which is not supported (supported: gpt2, llama).",
-                 "tokenizer.ggml.model"};
+    return Error{
+        "The file's tokenizer is of kind '" + std::string(**kind) + "', which is not supported (supported: gpt2, llama).",
+        "tokenizer.ggml.model"};
   }
   auto pre = file.string("tokenizer.ggml.pre");
   if (!pre) return pre.error();
@@ -246,6 +256,30 @@ Result<text::Tokenizer> load_tokenizer(const Checkpoint& file) {
   return text::Tokenizer::create(std::move(spec));
 }
 
+namespace {
+
+Result<model::Model> pack(const Checkpoint& file, const Description& description, const LoadOptions& options,
+                          ThreadTeam& team) {
+  auto call = [](void* context, size_t done, size_t total) {
+    (*static_cast<const std::function<void(size_t, size_t)>*>(context))(done, total);
+  };
+  const bool report = static_cast<bool>(options.progress);
+  return model::Model::load(*description.arch, description.hparams, Tensors(file), options.model, team,
+                            report ? +call : nullptr, const_cast<std::function<void(size_t, size_t)>*>(&options.progress));
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options, ThreadTeam& team) {
+  auto file = Checkpoint::open(path);
+  if (!file) return file.error();
+  auto description = describe(*file, path);
+  if (!description) return description.error();
+  auto model = pack(*file, *description, options, team);
+  if (!model) return model.error();
+  return LoadedModel{std::move(*file), std::move(*description), std::move(*model)};
+}
+
 Result<std::unique_ptr<Loaded>> load(const std::string& path, const LoadOptions& options, ThreadTeam& team) {
   auto file = Checkpoint::open(path);
   if (!file) return file.error();
@@ -260,16 +294,16 @@ Result<std::unique_ptr<Loaded>> load(const std::string& path, const LoadOptions&
   std::optional<text::ChatTemplate> chat;
   if (!description->chat_template.empty()) {
     auto token_text = [&](std::optional<text::TokenId> id) { return id ? tokenizer->bytes(*id, true) : std::string(); };
-    auto parsed = text::ChatTemplate::parse(description->chat_template, token_text(tokenizer->bos()), token_text(tokenizer->eos()));
-    if (!parsed) return Error{"The model's chat template can't be used: " + parsed.error().message, "tokenizer.chat_template"};
+    auto parsed =
+        text::ChatTemplate::parse(description->chat_template, token_text(tokenizer->bos()), token_text(tokenizer->eos()));
+    if (!parsed)
+      return Error{"The model's chat template can't be used: " + parsed.error().message, "tokenizer.chat_template"};
     chat = std::move(*parsed);
   }
-  auto call = [](void* context, size_t done, size_t total) { (*static_cast<const std::function<void(size_t, size_t)>*>(context))(done, total); };
-  const bool report = static_cast<bool>(options.progress);
-  auto model = model::Model::load(*description->arch, description->hparams, Tensors(*file), options.model, team, report ? +call : nullptr,
-                                  const_cast<std::function<void(size_t, size_t)>*>(&options.progress));
+  auto model = pack(*file, *description, options, team);
   if (!model) return model.error();
-  return std::make_unique<Loaded>(Loaded{std::move(*file), std::move(*description), std::move(*tokenizer), std::move(chat), std::move(*model)});
+  return std::make_unique<Loaded>(
+      Loaded{{std::move(*file), std::move(*description), std::move(*model)}, std::move(*tokenizer), std::move(chat)});
 }
 
 }  // namespace unisono::engine

@@ -22,8 +22,8 @@ namespace unisono::engine {
 struct Description {
   const model::Arch* arch = nullptr;
   model::Hparams hparams{};
-  std::string name{};                // general.name, or the file's name
-  std::string chat_template{};       // its source; empty: none
+  std::string name{};           // general.name, or the file's name
+  std::string chat_template{};  // its source; empty: none
   std::vector<text::TokenId> end_tokens{};
   uint64_t parameters = 0;
   std::vector<std::pair<DType, uint64_t>> types{};  // bytes of the file's tensors by type, largest first
@@ -40,15 +40,19 @@ struct LoadOptions {
   std::function<void(size_t done, size_t total)> progress{};
 };
 
-// Everything a request needs. Made once, shared by all; only the engine may use `model`.
-struct Loaded {
+// A model that token ids go into; its file may lack a tokenizer.
+struct LoadedModel {
   checkpoint::Checkpoint file;
   Description description;
-  text::Tokenizer tokenizer;
-  std::optional<text::ChatTemplate> chat_template;
   model::Model model;
 };
+// Everything a request needs. Made once, shared by all; only the engine may use `model`.
+struct Loaded : LoadedModel {
+  text::Tokenizer tokenizer;
+  std::optional<text::ChatTemplate> chat_template;
+};
 
+Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options, ThreadTeam& team);
 Result<std::unique_ptr<Loaded>> load(const std::string& path, const LoadOptions& options, ThreadTeam& team);
 
 }  // namespace unisono::engine

@@ -1,7 +1,6 @@
 #include "eval/bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include "base/philox.h"
@@ -10,108 +9,217 @@ namespace unisono::eval {
 
 namespace {
 
-constexpr int kChunk = 512;  // tokens of a prefill step
+constexpr int kBudget = 512;  // tokens of a prefill step
+constexpr int kBlock = model::kBlockTokens;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-// Sequences with blocks of their own and random tokens.
-class Bench {
+// Sequences with random tokens, in blocks of their own; or, for the same sequences, with the full blocks of `depth`
+// positions being those of sequence 0 for all.
+class Sequences {
  public:
-  Bench(model::Model& model, ThreadTeam& team, const BenchOptions& options)
+  Sequences(model::Model& model, ThreadTeam& team, model::KvType kv, int count, int positions)
       : model_(model),
         team_(team),
-        positions_(options.depth + std::max(options.prompt, options.generate)),
-        blocks_((positions_ + model::kBlockTokens - 1) / model::kBlockTokens),
-        kv_(options.kv, model.hparams().n_layers, model.hparams().n_kv_heads, model.hparams().head_dim, blocks_ * options.sequences) {
-    for (int s = 0; s < options.sequences; s++) {
-      tables_.emplace_back(static_cast<size_t>(blocks_));
-      std::iota(tables_.back().begin(), tables_.back().end(), s * blocks_);
+        blocks_((positions + kBlock - 1) / kBlock),
+        kv_(kv, model.hparams().n_layers, model.hparams().n_kv_heads, model.hparams().head_dim, blocks_ * count) {
+    for (int s = 0; s < count; s++) {
+      own_.emplace_back(static_cast<size_t>(blocks_));
+      std::iota(own_.back().begin(), own_.back().end(), s * blocks_);
     }
+    shared_ = own_;
   }
 
-  // Positions [from, to) of one sequence, in chunks; the last token's logits are wanted.
-  void prefill(int sequence, int from, int to) {
-    for (int at = from; at < to; at += kChunk) {
-      const int n = std::min(kChunk, to - at), last = n - 1;
-      tokens_.resize(static_cast<size_t>(n));
-      for (int i = 0; i < n; i++) tokens_[static_cast<size_t>(i)] = token(sequence, at + i);
-      const model::BatchSequence part{0, n, at, tables_[static_cast<size_t>(sequence)]};
-      model_.forward({tokens_, {&part, 1}, at + n == to ? std::span<const int32_t>(&last, 1) : std::span<const int32_t>()}, kv_, team_);
-    }
+  // Computes the first `depth` positions of one sequence and gives all others copies.
+  void fill(int depth) {
+    if (depth == 0) return;
+    prefill(1, 0, depth);
+    for (size_t s = 1; s < own_.size(); s++)
+      for (int b = 0; b < (depth + kBlock - 1) / kBlock; b++) kv_.copy_block(b, own_[s][static_cast<size_t>(b)]);
+    for (auto& table : shared_) std::iota(table.begin(), table.begin() + depth / kBlock, 0);
   }
-  // One token of every sequence at `position`.
-  void decode(int position) {
+
+  // Positions [from, to) of the first n sequences, in steps of the budget; each one's last logits are wanted.
+  void prefill(int n, int from, int to) {
+    begin_step();
+    for (int s = 0; s < n; s++)
+      for (int at = from; at < to;) {
+        const int some = std::min(kBudget - static_cast<int>(tokens_.size()), to - at);
+        add(s, at, some, at + some == to, own_);
+        at += some;
+        if (static_cast<int>(tokens_.size()) == kBudget) step();
+      }
+    if (!tokens_.empty()) step();
+  }
+  // One token of the first n sequences at `position`.
+  void decode(int n, int position, bool shared) {
+    begin_step();
+    for (int s = 0; s < n; s++) add(s, position, 1, true, shared ? shared_ : own_);
+    step();
+  }
+
+ private:
+  void begin_step() {
     parts_.clear();
     rows_.clear();
     tokens_.clear();
-    for (int s = 0; s < static_cast<int>(tables_.size()); s++) {
-      parts_.push_back({s, 1, position, tables_[static_cast<size_t>(s)]});
-      tokens_.push_back(token(s, position));
-      rows_.push_back(s);
-    }
+  }
+  void add(int sequence, int at, int n, bool last, const std::vector<std::vector<int32_t>>& tables) {
+    parts_.push_back({static_cast<int>(tokens_.size()), n, at, tables[static_cast<size_t>(sequence)]});
+    for (int i = 0; i < n; i++)
+      tokens_.push_back(static_cast<int32_t>(
+          philox_uniform(1, static_cast<uint32_t>(sequence), static_cast<uint64_t>(at + i)) * model_.hparams().vocab_size));
+    if (last) rows_.push_back(static_cast<int32_t>(tokens_.size()) - 1);
+  }
+  void step() {
     model_.forward({tokens_, parts_, rows_}, kv_, team_);
+    begin_step();
   }
-  int positions() const { return positions_; }
 
- private:
-  int32_t token(int sequence, int position) const {
-    return static_cast<int32_t>(philox_uniform(1, static_cast<uint32_t>(sequence), static_cast<uint64_t>(position)) *
-                                model_.hparams().vocab_size);
-  }
   model::Model& model_;
   ThreadTeam& team_;
-  int positions_, blocks_;
+  int blocks_;
   model::KvStore kv_;
-  std::vector<std::vector<int32_t>> tables_{};
+  std::vector<std::vector<int32_t>> own_{}, shared_{};
   std::vector<int32_t> tokens_{}, rows_{};
   std::vector<model::BatchSequence> parts_{};
 };
 
+// What a repetition has to do at least.
+class Cost {
+ public:
+  Cost(const model::Model& model, model::KvType kv)
+      : h_(model.hparams()), weights_(static_cast<double>(model.weight_bytes())) {
+    kv_token_ = static_cast<double>(model::KvStore::block_bytes(kv, h_.n_layers, h_.n_kv_heads, h_.head_dim)) / kBlock /
+                h_.n_layers;
+    const double d = h_.d_model, q = static_cast<double>(h_.n_heads) * h_.head_dim,
+                 kv_rows = static_cast<double>(h_.n_kv_heads) * h_.head_dim;
+    token_ = 2.0 * h_.n_layers * (d * (q + 2 * kv_rows) + q * d + 3 * d * h_.d_ff);
+    logits_ = 2.0 * d * h_.vocab_size;
+  }
+  // Of tokens at [from, to) of one sequence.
+  double operations(int from, int to, int logits_rows) const {
+    double sum = token_ * (to - from) + logits_ * logits_rows;
+    for (int layer = 0; layer < h_.n_layers; layer++)
+      for (int at = from; at < to; at++) sum += 4.0 * h_.n_heads * h_.head_dim * seen(layer, at);
+    return sum;
+  }
+  // Of one decode step of n sequences at a position; with shared, `depth` positions are read once.
+  double bytes(int n, int position, int depth, bool shared) const {
+    double sum = weights_;
+    for (int layer = 0; layer < h_.n_layers; layer++) {
+      const int all = seen(layer, position), own = std::min(all, position + 1 - depth);
+      sum += kv_token_ * (shared ? n * own + (all - own) : n * all);
+    }
+    return sum;
+  }
+
+ private:
+  int seen(int layer, int position) const {
+    return h_.windowed[static_cast<size_t>(layer)] != 0 ? std::min(h_.window, position + 1) : position + 1;
+  }
+  const model::Hparams& h_;
+  double weights_, kv_token_, token_, logits_;
+};
+
+class Bench {
+ public:
+  Bench(model::Model& model, ThreadTeam& team, const BenchOptions& options,
+        const std::function<void(const std::string&)>& progress)
+      : model_(model),
+        team_(team),
+        o_(options),
+        cost_(model, options.kv),
+        probe_(kernels::probe_of(model.ops()), team),
+        progress_(progress) {}
+
+  void at_depth(int depth, std::vector<BenchResult>& results) {
+    const int most = *std::max_element(o_.sequences.begin(), o_.sequences.end());
+    Sequences sequences(model_, team_, o_.kv, most, depth + std::max(o_.prompt, o_.generate));
+    if (depth > 0) progress_("filling " + std::to_string(depth) + " positions");
+    sequences.fill(depth);
+    for (int n : o_.sequences) {
+      if (o_.prompt > 0) {
+        BenchResult r{.test = "prefill", .depth = depth, .sequences = n, .tokens = n * o_.prompt};
+        r.operations = n * cost_.operations(depth, depth + o_.prompt, 1);
+        repeat({&r, 1}, [&](bool) { sequences.prefill(n, depth, depth + o_.prompt); });
+        results.push_back(std::move(r));
+      }
+      if (o_.generate > 0) {
+        std::vector<BenchResult> kinds;
+        for (bool shared : {false, true}) {
+          if (shared && !(o_.shared_prefix && n > 1 && depth > 0)) continue;
+          BenchResult r{.test = "decode", .depth = depth, .sequences = n, .shared = shared, .tokens = n * o_.generate};
+          r.operations = n * cost_.operations(depth, depth + o_.generate, o_.generate);
+          for (int t = 0; t < o_.generate; t++) r.bytes += cost_.bytes(n, depth + t, depth / kBlock * kBlock, shared);
+          kinds.push_back(std::move(r));
+        }
+        repeat(kinds, [&](bool shared) {
+          for (int t = 0; t < o_.generate; t++) sequences.decode(n, depth + t, shared);
+        });
+        for (BenchResult& r : kinds) results.push_back(std::move(r));
+      }
+    }
+  }
+
+ private:
+  template <class Run>
+  void repeat(std::span<BenchResult> kinds, Run run) {
+    for (int i = 0; i <= o_.repetitions; i++)
+      for (BenchResult& r : kinds) {
+        progress_(r.test + (r.shared ? " on a shared prefix" : "") + " of " + std::to_string(r.sequences) + " at " +
+                  std::to_string(r.depth) + ": " + std::to_string(i) + " of " + std::to_string(o_.repetitions));
+        const double read = probe_.read_bytes(), arithmetic = probe_.operations(o_.arithmetic);
+        const double begin = seconds_now();
+        run(r.shared);
+        const double seconds = seconds_now() - begin;
+        if (i == 0) continue;  // the warm-up
+        r.seconds.push_back(seconds);
+        r.read_limits.push_back(read);
+        r.arithmetic_limits.push_back(arithmetic);
+      }
+  }
+
+  model::Model& model_;
+  ThreadTeam& team_;
+  const BenchOptions& o_;
+  Cost cost_;
+  MachineProbe probe_;
+  const std::function<void(const std::string&)>& progress_;
+};
+
 }  // namespace
 
-double BenchResult::fastest() const { return rate(*std::min_element(seconds.begin(), seconds.end())); }
-double BenchResult::slowest() const { return rate(*std::max_element(seconds.begin(), seconds.end())); }
-double BenchResult::median() const {
-  std::vector<double> sorted = seconds;
-  std::sort(sorted.begin(), sorted.end());
-  const size_t n = sorted.size();
-  return rate(n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2);
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
+
+double BenchResult::tokens_rate() const { return tokens / median(seconds); }
+double BenchResult::slowest() const { return tokens / *std::max_element(seconds.begin(), seconds.end()); }
+double BenchResult::fastest() const { return tokens / *std::min_element(seconds.begin(), seconds.end()); }
+double BenchResult::bytes_rate() const { return bytes / median(seconds); }
+double BenchResult::operations_rate() const { return operations / median(seconds); }
+double BenchResult::read_share() const { return bytes_rate() / median(read_limits); }
+double BenchResult::arithmetic_share() const { return operations_rate() / median(arithmetic_limits); }
 
 Result<std::vector<BenchResult>> bench(model::Model& model, ThreadTeam& team, const BenchOptions& o,
                                        const std::function<void(const std::string&)>& progress) {
   const auto& h = model.hparams();
-  if (o.depth + std::max(o.prompt, o.generate) > h.context_length)
-    return Error{"Depth and tokens together are more than the model's context of " + std::to_string(h.context_length) + "."};
-  Bench run(model, team, o);
+  for (int depth : o.depths)
+    for (int n : o.sequences) {
+      const double blocks = static_cast<double>(n) * ((depth + std::max(o.prompt, o.generate) + kBlock - 1) / kBlock);
+      const double bytes =
+          blocks * static_cast<double>(model::KvStore::block_bytes(o.kv, h.n_layers, h.n_kv_heads, h.head_dim));
+      if (bytes > o.most_kv_bytes)
+        return Error{"Keys and values of " + std::to_string(n) + " sequences at depth " + std::to_string(depth) + " need " +
+                         std::to_string(static_cast<int64_t>(bytes / 1e6)) + " MB, more than the " +
+                         std::to_string(static_cast<int64_t>(o.most_kv_bytes / 1e6)) +
+                         " MB there are: ask for fewer or less deep.",
+                     "--depth"};
+    }
   std::vector<BenchResult> results;
-  const double kv_token = static_cast<double>(model::KvStore::block_bytes(o.kv, h.n_layers, h.n_kv_heads, h.head_dim)) / model::kBlockTokens;
-  if (o.depth > 0) {
-    progress("filling " + std::to_string(o.depth) + " positions");
-    for (int s = 0; s < o.sequences; s++) run.prefill(s, 0, o.depth);
-  }
-  if (o.prompt > 0) {
-    BenchResult r{.test = "prefill", .tokens = o.prompt, .depth = o.depth};
-    r.bytes_per_step = static_cast<double>(model.weight_bytes());
-    for (int i = 0; i <= o.repetitions; i++) {
-      progress("prefill " + std::to_string(i) + " of " + std::to_string(o.repetitions));
-      const double begin = now();
-      run.prefill(0, o.depth, o.depth + o.prompt);
-      if (i > 0) r.seconds.push_back(now() - begin);
-    }
-    results.push_back(std::move(r));
-  }
-  if (o.generate > 0) {
-    BenchResult r{.test = "decode", .tokens = o.generate * o.sequences, .depth = o.depth, .sequences = o.sequences};
-    r.bytes_per_step = static_cast<double>(model.weight_bytes()) + o.sequences * (o.depth + o.generate / 2.0) * kv_token;
-    for (int i = 0; i <= o.repetitions; i++) {
-      progress("decode " + std::to_string(i) + " of " + std::to_string(o.repetitions));
-      const double begin = now();
-      for (int t = 0; t < o.generate; t++) run.decode(o.depth + t);
-      if (i > 0) r.seconds.push_back(now() - begin);
-    }
-    results.push_back(std::move(r));
-  }
+  Bench run(model, team, o, progress);
+  for (int depth : o.depths) run.at_depth(depth, results);
   return results;
 }
 

@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "engine/tiny_world.h"
-#include "eval/bench.h"
 
 namespace unisono::eval {
 namespace {
@@ -116,23 +115,6 @@ TEST(Divergence, RefusesWhatIsNoReference) {
   tokens[5] = vocab;
   EXPECT_NE(refused(write_reference(tokens, logits, vocab)).find("outside the vocabulary"), std::string::npos);
   std::filesystem::remove(path);
-}
-
-TEST(Bench, TellsWhatItRan) {
-  engine::TinyWorld world(1);
-  BenchOptions options{.prompt = 40, .generate = 5, .depth = 30, .sequences = 3, .repetitions = 2};
-  auto results = bench(*world.model, world.team, options, [](const std::string&) {});
-  ASSERT_TRUE(results.ok()) << results.error().message;
-  ASSERT_EQ(results->size(), 2u);
-  EXPECT_EQ((*results)[0].tokens, 40);
-  EXPECT_EQ((*results)[1].tokens, 15);
-  for (const auto& r : *results) {
-    EXPECT_EQ(r.seconds.size(), 2u);
-    EXPECT_LE(r.slowest(), r.median());
-    EXPECT_LE(r.median(), r.fastest());
-  }
-  options.depth = 250;
-  EXPECT_FALSE(bench(*world.model, world.team, options, [](const std::string&) {}).ok());
 }
 
 }  // namespace
