@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: bench.sh [MODEL.gguf]      (default: the default model)
 # Measures the parts (bench/*_bench.cpp) and the whole: prefill and decode of a model, alone and with others. Each figure of
-# the whole is the median of five; leave the machine alone meanwhile.
+# the whole is the median of five; leave the machine alone meanwhile. bench/compare and bench/serve measure other engines too.
 . "$(dirname "$0")/common.sh"
 cd "$ROOT"
 
@@ -16,12 +16,13 @@ cat README.md docs/*.md > "$text"
 for part in "${parts[@]}"; do
   say "$part"
   arguments=()
-  if [ "$part" = tokenizer_bench ]; then arguments=("$text" "$model"); fi
+  case $part in
+    tokenizer_bench) arguments=("$text" "$model") ;;
+    kernel_bench) arguments=(--benchmark_min_time=0.1) ;;
+  esac
   "build/release/bench/$part" "${arguments[@]}"
 done
 say "$(basename "$model")"
-for shape in "--prompt 512 --generate 0" "--prompt 2048 --generate 0" "--prompt 0 --generate 64 --depth 128" \
-  "--prompt 0 --generate 32 --depth 128 --sequences 4" "--prompt 0 --generate 32 --depth 128 --sequences 16" \
-  "--prompt 0 --generate 32 --depth 4096"; do
-  build/release/unisono bench "$model" $shape
-done
+build/release/unisono bench "$model" --generate 0
+build/release/unisono bench "$model" --prompt 0 --generate 32 --depth 128,4096 --sequences 1,4,16
+build/release/unisono bench "$model" --prompt 0 --generate 16 --depth 1600 --sequences 16 --shared-prefix

@@ -1,0 +1,147 @@
+// Kernels on one thread, by instruction set: products by weight type and rows, attention by depth, and what is done to
+// rows. G = operations a second (a multiply-add counts as two) or bytes a second, as the name of the counter says; `peak`
+// is the share of that table's own loop of products in registers (kernels/probe.h).
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "base/thread_team.h"
+#include "kernels/probe.h"
+#include "kernels/random.h"
+
+namespace unisono::kernels {
+namespace {
+
+constexpr int kOutputs = 1536, kInputs = 2048;  // 3.4 MB of Q8_0: a core's L2 does not hold it, all its caches do
+
+// Operations a second of a register loop.
+double peak_of(const Ops& ops, double (*Probe::*loop)(int64_t)) {
+  const auto begin = std::chrono::steady_clock::now();
+  double done = 0, seconds = 0;
+  while (seconds < 0.01) {
+    done += (probe_of(ops).*loop)(1000);
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  return done / seconds;
+}
+
+void rate(benchmark::State& state, double operations, double peak) {
+  state.counters["op/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
+  if (peak > 0)
+    state.counters["peak"] = benchmark::Counter(operations / peak, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void matmul(benchmark::State& state, const Ops* ops, DType type, bool int8) {
+  FlushDenormals flushed;
+  const int rows = static_cast<int>(state.range(0));
+  const FileTensor file = random_tensor(type, kOutputs, kInputs, 1);
+  const Packed w = pack(file);
+  const auto x = random_floats(static_cast<size_t>(rows) * kInputs, 2);
+  std::vector<QuantBlock> quantised(x.size() / kBlock);
+  ops->quantise(x.data(), static_cast<int64_t>(x.size()), quantised.data());
+  Buffer out(static_cast<size_t>(rows) * kOutputs * sizeof(float));
+  float* y = out.as<float>().data();
+  for (auto _ : state) {
+    if (int8) {
+      ops->matmul_int8(w.matrix, quantised.data(), rows, y, kOutputs, 0, w.matrix.panels);
+    } else {
+      ops->matmul_f32(w.matrix, x.data(), kInputs, rows, y, kOutputs, 0, w.matrix.panels);
+    }
+    benchmark::ClobberMemory();
+  }
+  rate(state, 2.0 * kOutputs * kInputs * rows,
+       peak_of(*ops, int8                  ? &Probe::int8
+                     : type == DType::bf16 ? &Probe::bf16
+                                           : &Probe::f32));
+}
+
+// A group of query heads of `tokens` tokens at a depth, one kv head of 64 dimensions.
+void attention(benchmark::State& state, const Ops* ops, int tokens) {
+  FlushDenormals flushed;
+  constexpr int kDims = 64, kGroup = 3;
+  const int depth = static_cast<int>(state.range(0)), positions = depth + tokens,
+            n_blocks = (positions + kPage - 1) / kPage;
+  KvView kv{.stride = size_t{2} * kDims * kPage * 2, .head_dim = kDims};
+  Buffer memory(kv.stride * static_cast<size_t>(n_blocks));
+  kv.base = memory.data();
+  std::vector<int32_t> blocks(static_cast<size_t>(n_blocks + 15) / 16 * 16);
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const auto keys = random_floats(size_t{2} * kDims, 3);
+  for (int p = 0; p < positions; p++) ops->store_kv(kv, p / kPage, p % kPage, keys.data(), keys.data() + kDims);
+  const auto q = random_floats(static_cast<size_t>(tokens) * kGroup * kDims, 4, 0.1f);
+  const AttentionItem item{.q = q.data(),
+                           .q_stride = kGroup * kDims,
+                           .tokens = tokens,
+                           .group = kGroup,
+                           .first_position = depth,
+                           .blocks = blocks.data(),
+                           .kv = kv};
+  const size_t floats = attention_state_floats(kDims);
+  std::vector<float> states(floats * static_cast<size_t>(tokens * kGroup));
+  for (auto _ : state) {
+    for (int r = 0; r < tokens * kGroup; r++) attention_begin(&states[floats * static_cast<size_t>(r)], kDims);
+    ops->attend(item, 0, (positions - 1) / kSplit + 1, true, states.data(), floats);
+    benchmark::ClobberMemory();
+  }
+  rate(state, 4.0 * kDims * kGroup * tokens * (depth + (tokens + 1) / 2.0), peak_of(*ops, &Probe::f32));
+}
+
+template <class Row>
+void row(benchmark::State& state, const Ops* ops, Row run) {
+  FlushDenormals flushed;
+  const int n = static_cast<int>(state.range(0));
+  auto x = random_floats(static_cast<size_t>(n), 5), y = random_floats(static_cast<size_t>(n), 6);
+  for (auto _ : state) {
+    run(*ops, x.data(), y.data(), n);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * n);
+}
+
+void add_all() {
+  const auto name = [](const Ops* ops, const std::string& what) { return what + "/" + ops->name; };
+  for (const Ops* ops : ops_here()) {
+    const bool slow = std::string(ops->name) == "scalar";
+    for (DType type : kAllTypes) {
+      const bool int8 = is_quantised(type);
+      auto* products = benchmark::RegisterBenchmark(
+          name(ops, std::string("matmul_") + (int8 ? "int8/" : "f32/") + std::string(info(type).name)).c_str(), matmul, ops,
+          type, int8);
+      for (int rows : {1, 4, 16, 64, 512})
+        if (!slow || rows == 4) products->Arg(rows);
+    }
+    for (int tokens : {1, 12}) {
+      auto* attend = benchmark::RegisterBenchmark(name(ops, "attention/tokens:" + std::to_string(tokens)).c_str(),
+                                                  attention, ops, tokens);
+      for (int depth : {256, 4096, 16384})
+        if (!slow || depth == 256) attend->Arg(depth);
+    }
+    const auto add_row = [&](const char* what, auto run) {
+      benchmark::RegisterBenchmark(name(ops, what).c_str(), [ops, run](benchmark::State& state) {
+        row(state, ops, run);
+      })->Arg(2048);
+    };
+    add_row("quantise", [](const Ops& o, float* x, float*, int n) {
+      QuantBlock out[64];
+      o.quantise(x, n, out);
+      benchmark::DoNotOptimize(out);
+    });
+    add_row("rms_norm", [](const Ops& o, float* x, float* y, int n) { o.rms_norm(x, y, 1e-5f, x, n); });
+    add_row("silu_gate", [](const Ops& o, float* x, float* y, int n) { o.gate(GateKind::silu, x, y, y, n); });
+    add_row("add", [](const Ops& o, float* x, float* y, int n) { o.add(x, y, n); });
+    add_row("rope", [](const Ops& o, float* x, float* y, int n) { o.rope(x, y, y + n / 2, n); });
+  }
+}
+
+}  // namespace
+}  // namespace unisono::kernels
+
+int main(int argc, char** argv) {
+  unisono::kernels::add_all();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
