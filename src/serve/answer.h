@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ class Answer {
  public:
   virtual ~Answer() = default;
 
-  // A stream: events to send, in this order; part() may have nothing to say.
+  // A stream: events to send, in this order; part() may have nothing to say. Choices are counted over all prompts'
+  // candidates.
   virtual std::string opening() = 0;
   virtual std::string part(int choice, const engine::Delta& delta) = 0;
   virtual std::string closing(const engine::Usage& usage) = 0;
@@ -27,40 +29,39 @@ class Answer {
   virtual std::string whole(const engine::Usage& usage) = 0;
 };
 
-// What every object of an answer begins with.
-struct AnswerHead {
-  std::string id{};  // "chatcmpl-" and random digits
-  std::string object{};
-  int64_t created = 0;
-  std::string model{};
-  std::string fingerprint{};
-
-  static AnswerHead make(const std::string& id_prefix, const ServeContext& context);
-  JsonObject json(std::string_view object) const;
-};
-
 // What a client asked to be told.
 struct AnswerOptions {
-  int n_choices = 1;
+  int n_prompts = 1;
+  int n = 1;           // choices of each prompt
+  int candidates = 1;  // answers made to each prompt; above n: the n of the highest mean log-probability are the choices
   bool include_usage = false;
   bool continuous_usage = false;
-  bool logprobs = false;
+  std::optional<int> logprobs{};         // tell the answer's tokens and of this many likeliest at each place
+  std::optional<int> prompt_logprobs{};  // and the prompt's
+  bool token_ids = false;
+  bool timings = false;
+  bool echo = false;  // the answer begins with the prompt
+
+  int all_candidates() const { return n_prompts * candidates; }
 };
 
-std::unique_ptr<Answer> make_chat_answer(const ServeContext& context, const AnswerOptions& options);
-
-// echoes: the prompts' texts, one for each choice, or empty. prompts: their tokens, for log-probabilities of an echo.
-struct Echo {
+// A prompt, as far as the answer tells it.
+struct PromptFacts {
+  std::vector<engine::TokenId> tokens{};
   std::string text{};
   bool first_hidden = false;  // the first token isn't part of the text: a BOS that the server put there
-  std::vector<engine::TokenId> tokens{};
 };
-std::unique_ptr<Answer> make_completion_answer(const ServeContext& context, const AnswerOptions& options,
-                                               std::vector<Echo> echoes);
 
-// "stop" or "length", and what vLLM calls stop_reason: the stop string, the end token's id, "context", or null.
+std::unique_ptr<Answer> make_chat_answer(const ServeContext& context, const AnswerOptions& options, PromptFacts prompt);
+// prompts: options.n_prompts of them.
+std::unique_ptr<Answer> make_completion_answer(const ServeContext& context, const AnswerOptions& options,
+                                               std::vector<PromptFacts> prompts);
+
+// "prefix" and random digits.
+std::string random_id(std::string prefix);
+// "stop" or "length", and what vLLM calls stop_reason: the stop string, the end token's id, "context", "deadline",
+// "cancelled", or null.
 std::string finish_name(engine::FinishReason reason);
 Json stop_reason(const engine::Delta& delta);
-JsonObject usage_json(const engine::Usage& usage);
 
 }  // namespace unisono::serve

@@ -1,7 +1,6 @@
 // chat.completion and chat.completion.chunk.
-#include "serve/answer.h"
+#include "serve/answer_frame.h"
 #include "serve/logprobs.h"
-#include "serve/sse.h"
 
 namespace unisono::serve {
 
@@ -9,118 +8,105 @@ namespace {
 
 class ChatAnswer final : public Answer {
  public:
-  ChatAnswer(const ServeContext& context, const AnswerOptions& options)
+  ChatAnswer(const ServeContext& context, const AnswerOptions& options, PromptFacts prompt)
       : tokenizer_(*context.tokenizer),
         options_(options),
-        head_(AnswerHead::make("chatcmpl-", context)),
-        choices_(static_cast<size_t>(options.n_choices)) {}
+        frame_(context, options, {.id_prefix = "chatcmpl-", .whole = "chat.completion", .chunk = "chat.completion.chunk"}),
+        prompt_(std::move(prompt)),
+        choices_(static_cast<size_t>(options.n)) {}
 
   std::string opening() override {
     std::string events;
-    for (int choice = 0; choice < options_.n_choices; choice++) {
-      events += chunk({{"index", choice},
-                       {"delta", {{"role", "assistant"}, {"content", ""}}},
-                       {"logprobs", nullptr},
-                       {"finish_reason", nullptr}},
-                      {});
+    for (int choice = 0; choice < options_.n; choice++) {
+      JsonObject further;
+      if (options_.token_ids && choice == 0) further["prompt_token_ids"] = ids_json(prompt_.tokens);
+      events += frame_.chunk({{"index", choice},
+                              {"delta", {{"role", "assistant"}, {"content", ""}}},
+                              {"logprobs", nullptr},
+                              {"finish_reason", nullptr}},
+                             {}, std::move(further));
     }
     return events;
   }
 
-  std::string part(int choice, const engine::Delta& delta) override {
+  std::string part(int index, const engine::Delta& delta) override {
     std::string events;
-    if (!delta.text.empty() || (options_.logprobs && !delta.tokens.empty())) {
-      events += chunk({{"index", choice},
-                       {"delta", {{"content", delta.text}}},
-                       {"logprobs", logprobs(delta.tokens)},
-                       {"finish_reason", nullptr}},
-                      delta.usage);
+    if (!delta.text.empty() || ((options_.logprobs || options_.token_ids) && !delta.tokens.empty())) {
+      JsonObject choice{{"index", index}, {"delta", {{"content", delta.text}}}, {"logprobs", nullptr}};
+      if (options_.logprobs) choice["logprobs"] = logprobs_json(logprobs(delta));
+      choice["finish_reason"] = nullptr;
+      if (options_.token_ids) choice["token_ids"] = ids(delta);
+      events += frame_.chunk(std::move(choice), delta.usage);
     }
     if (delta.finish) {
-      events += chunk({{"index", choice},
-                       {"delta", JsonObject()},
-                       {"logprobs", nullptr},
-                       {"finish_reason", finish_name(*delta.finish)},
-                       {"stop_reason", stop_reason(delta)}},
-                      delta.usage);
+      JsonObject choice{{"index", index}, {"delta", JsonObject()}, {"logprobs", nullptr}};
+      append(choice, ending(delta, options_));
+      events += frame_.chunk(std::move(choice), delta.usage);
     }
     return events;
   }
 
-  std::string closing(const engine::Usage& usage) override {
-    std::string events;
-    if (options_.include_usage) {
-      JsonObject last = head_.json("chat.completion.chunk");
-      last["choices"] = JsonArray();
-      last["usage"] = usage_json(usage);
-      events += sse_event(last);
-    }
-    return events + sse_done();
-  }
+  std::string closing(const engine::Usage& usage) override { return frame_.closing(usage); }
 
-  void collect(int choice, const engine::Delta& delta) override {
-    Choice& so_far = choices_[static_cast<size_t>(choice)];
+  void collect(int index, const engine::Delta& delta) override {
+    Choice& so_far = choices_[static_cast<size_t>(index)];
     so_far.text += delta.text;
     if (options_.logprobs) {
-      for (Json& entry : chat_logprobs(tokenizer_, delta.tokens)) so_far.logprobs.push_back(std::move(entry));
+      for (Json& entry : logprobs(delta)) so_far.logprobs.push_back(std::move(entry));
     }
-    if (!delta.finish) return;
-    so_far.finish = finish_name(*delta.finish);
-    so_far.stop = stop_reason(delta);
+    if (options_.token_ids) {
+      for (Json& id : ids(delta)) so_far.ids.push_back(std::move(id));
+    }
+    if (options_.prompt_logprobs && !delta.prompt.empty()) prompt_scores_ = delta.prompt;
+    if (delta.finish) so_far.end = ending(delta, options_);
   }
 
   std::string whole(const engine::Usage& usage) override {
     JsonArray choices;
     for (size_t i = 0; i < choices_.size(); i++) {
       Choice& one = choices_[i];
-      const Json logprobs =
-          options_.logprobs ? Json{{"content", std::move(one.logprobs)}, {"refusal", nullptr}} : Json(nullptr);
-      choices.push_back({{"index", i},
-                         {"message", {{"role", "assistant"}, {"content", one.text}, {"refusal", nullptr}}},
-                         {"logprobs", logprobs},
-                         {"finish_reason", one.finish},
-                         {"stop_reason", one.stop}});
+      JsonObject choice{{"index", i},
+                        {"message", {{"role", "assistant"}, {"content", one.text}, {"refusal", nullptr}}},
+                        {"logprobs", nullptr}};
+      if (options_.logprobs) choice["logprobs"] = logprobs_json(std::move(one.logprobs));
+      append(choice, std::move(one.end));
+      if (options_.token_ids) choice["token_ids"] = std::move(one.ids);
+      choices.push_back(std::move(choice));
     }
-    JsonObject body = head_.json("chat.completion");
-    body["choices"] = std::move(choices);
-    body["usage"] = usage_json(usage);
-    return to_text(body);
+    JsonObject further;
+    if (options_.token_ids) further["prompt_token_ids"] = ids_json(prompt_.tokens);
+    if (options_.prompt_logprobs)
+      further["prompt_logprobs"] = prompt_logprobs(tokenizer_, prompt_scores_, *options_.prompt_logprobs);
+    return frame_.whole(std::move(choices), usage, std::move(further));
   }
 
  private:
   struct Choice {
     std::string text{};
-    JsonArray logprobs{};
-    std::string finish{};
-    Json stop{};
+    JsonArray logprobs{}, ids{};
+    JsonObject end{};
   };
 
-  Json logprobs(const std::vector<engine::TokenResult>& tokens) const {
-    if (!options_.logprobs) return nullptr;
-    return {{"content", chat_logprobs(tokenizer_, tokens)}, {"refusal", nullptr}};
-  }
-
-  std::string chunk(JsonObject choice, const engine::Usage& so_far) const {
-    JsonObject event = head_.json("chat.completion.chunk");
-    event["choices"] = JsonArray{std::move(choice)};
-    if (options_.continuous_usage) {
-      event["usage"] = usage_json(so_far);
-    } else if (options_.include_usage) {
-      event["usage"] = nullptr;
-    }
-    return sse_event(event);
+  JsonArray logprobs(const engine::Delta& delta) const { return chat_logprobs(tokenizer_, delta.tokens, *options_.logprobs); }
+  static Json logprobs_json(JsonArray content) { return {{"content", std::move(content)}, {"refusal", nullptr}}; }
+  static JsonArray ids(const engine::Delta& delta) {
+    JsonArray out;
+    for (const auto& token : delta.tokens) out.emplace_back(token.id);
+    return out;
   }
 
   const text::Tokenizer& tokenizer_;
   AnswerOptions options_;
-  AnswerHead head_;
+  AnswerFrame frame_;
+  PromptFacts prompt_;
   std::vector<Choice> choices_;
+  std::vector<engine::TokenResult> prompt_scores_{};
 };
 
 }  // namespace
 
-std::unique_ptr<Answer> make_chat_answer(const ServeContext& context, const AnswerOptions& options) {
-  return std::make_unique<ChatAnswer>(context, options);
+std::unique_ptr<Answer> make_chat_answer(const ServeContext& context, const AnswerOptions& options, PromptFacts prompt) {
+  return std::make_unique<ChatAnswer>(context, options, std::move(prompt));
 }
 
 }  // namespace unisono::serve

@@ -1,9 +1,9 @@
 // text_completion, whole and as a stream.
-#include <optional>
+#include <algorithm>
+#include <numeric>
 
-#include "serve/answer.h"
+#include "serve/answer_frame.h"
 #include "serve/logprobs.h"
-#include "serve/sse.h"
 
 namespace unisono::serve {
 
@@ -11,110 +11,132 @@ namespace {
 
 class CompletionAnswer final : public Answer {
  public:
-  CompletionAnswer(const ServeContext& context, const AnswerOptions& options, std::vector<Echo> echoes)
-      : tokenizer_(*context.tokenizer), options_(options), head_(AnswerHead::make("cmpl-", context)) {
-    const bool echo = !echoes.empty();
-    for (int i = 0; i < options.n_choices; i++) {
-      choices_.push_back({.echo = echo ? std::move(echoes[static_cast<size_t>(i)]) : Echo{},
-                          .echoed = !echo,
-                          .logprobs = CompletionLogprobs(tokenizer_, echo, echo)});
-    }
+  CompletionAnswer(const ServeContext& context, const AnswerOptions& options, std::vector<PromptFacts> prompts)
+      : tokenizer_(*context.tokenizer),
+        options_(options),
+        frame_(context, options, {.id_prefix = "cmpl-", .whole = "text_completion", .chunk = "text_completion"}),
+        prompts_(std::move(prompts)),
+        prompt_scores_(prompts_.size()) {
+    const CompletionLogprobs logprobs(tokenizer_, options.logprobs.value_or(0), options.echo, options.echo);
+    candidates_.assign(static_cast<size_t>(options.all_candidates()), {.logprobs = logprobs});
   }
 
   std::string opening() override { return {}; }
 
-  std::string part(int choice, const engine::Delta& delta) override {
-    Choice& so_far = choices_[static_cast<size_t>(choice)];
-    const std::string text = take_text(so_far, delta);
-    if (text.empty() && !delta.finish && so_far.logprobs.empty()) return {};
-    JsonObject event = head_.json("text_completion");
-    event["choices"] =
-        JsonArray{choice_json(choice, so_far, text, delta.finish ? Json(finish_name(*delta.finish)) : Json(nullptr),
-                              delta.finish ? stop_reason(delta) : Json(nullptr))};
-    if (options_.continuous_usage) {
-      event["usage"] = usage_json(delta.usage);
-    } else if (options_.include_usage) {
-      event["usage"] = nullptr;
-    }
-    return sse_event(event);
+  std::string part(int index, const engine::Delta& delta) override {
+    Candidate& candidate = candidates_[static_cast<size_t>(index)];
+    const bool first = !candidate.begun;
+    const std::string text = take(index, delta);
+    if (text.empty() && !delta.finish && candidate.logprobs.empty() && candidate.ids.empty()) return {};
+    JsonObject choice = choice_json(index, candidate, text);
+    if (options_.token_ids && first) choice["prompt_token_ids"] = ids_json(prompt_of(index).tokens);
+    append(choice, delta.finish ? std::move(candidate.end) : JsonObject{{"finish_reason", nullptr}});
+    return frame_.chunk(std::move(choice), delta.usage);
   }
 
-  std::string closing(const engine::Usage& usage) override {
-    std::string events;
-    if (options_.include_usage) {
-      JsonObject last = head_.json("text_completion");
-      last["choices"] = JsonArray();
-      last["usage"] = usage_json(usage);
-      events += sse_event(last);
-    }
-    return events + sse_done();
-  }
+  std::string closing(const engine::Usage& usage) override { return frame_.closing(usage); }
 
-  void collect(int choice, const engine::Delta& delta) override {
-    Choice& so_far = choices_[static_cast<size_t>(choice)];
-    so_far.text += take_text(so_far, delta);
-    if (!delta.finish) return;
-    so_far.finish = finish_name(*delta.finish);
-    so_far.stop = stop_reason(delta);
+  void collect(int index, const engine::Delta& delta) override {
+    Candidate& candidate = candidates_[static_cast<size_t>(index)];
+    candidate.text += take(index, delta);
   }
 
   std::string whole(const engine::Usage& usage) override {
     JsonArray choices;
-    for (size_t i = 0; i < choices_.size(); i++) {
-      Choice& one = choices_[i];
-      choices.push_back(choice_json(static_cast<int>(i), one, one.text, one.finish, one.stop));
+    for (int prompt = 0; prompt < options_.n_prompts; prompt++) {
+      for (const int candidate : best_of(prompt)) choices.push_back(whole_choice(static_cast<int>(choices.size()), candidate));
     }
-    JsonObject body = head_.json("text_completion");
-    body["choices"] = std::move(choices);
-    body["usage"] = usage_json(usage);
-    return to_text(body);
+    return frame_.whole(std::move(choices), usage);
   }
 
  private:
-  struct Choice {
-    Echo echo{};
-    bool echoed = false;  // or there is nothing to echo
+  struct Candidate {
     CompletionLogprobs logprobs;
+    bool begun = false;
     std::string text{};
-    Json finish{};
-    Json stop{};
+    JsonArray ids{};
+    JsonObject end{};
+    double logprob_sum = 0;
+    int n_tokens = 0;
   };
 
-  // The text a delta adds, the prompt before the first; its tokens go to the log-probabilities.
-  std::string take_text(Choice& choice, const engine::Delta& delta) const {
+  const PromptFacts& prompt_of(int index) const { return prompts_[static_cast<size_t>(index / options_.candidates)]; }
+
+  // The text a delta adds, an echo before the first; what else it brings goes to the candidate.
+  std::string take(int index, const engine::Delta& delta) {
+    Candidate& candidate = candidates_[static_cast<size_t>(index)];
+    const PromptFacts& prompt = prompt_of(index);
     std::string text;
-    if (!choice.echoed) {
-      choice.echoed = true;
-      text = choice.echo.text;
-      if (options_.logprobs && !choice.echo.tokens.empty()) {
-        choice.logprobs.add_first(choice.echo.tokens.front(), choice.echo.first_hidden);
-        for (const auto& token : delta.prompt) choice.logprobs.add(token);
+    if (!candidate.begun) {
+      candidate.begun = true;
+      if (options_.prompt_logprobs && index % options_.candidates == 0)
+        prompt_scores_[static_cast<size_t>(index / options_.candidates)] =
+            prompt_logprobs(tokenizer_, delta.prompt, *options_.prompt_logprobs);
+      if (options_.echo) {
+        text = prompt.text;
+        if (options_.logprobs) {
+          candidate.logprobs.add_first(prompt.tokens.front(), prompt.first_hidden);
+          for (const auto& token : delta.prompt) candidate.logprobs.add(token);
+        }
       }
     }
-    if (options_.logprobs) {
-      for (const auto& token : delta.tokens) choice.logprobs.add(token);
+    for (const auto& token : delta.tokens) {
+      if (options_.logprobs) candidate.logprobs.add(token);
+      if (options_.token_ids) candidate.ids.emplace_back(token.id);
+      candidate.logprob_sum += token.logprob;
+      candidate.n_tokens++;
     }
+    if (delta.finish) candidate.end = ending(delta, options_);
     return text + delta.text;
   }
 
-  JsonObject choice_json(int index, Choice& choice, const std::string& text, const Json& finish, const Json& stop) const {
-    JsonObject out{{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", finish}};
-    if (options_.logprobs) out["logprobs"] = choice.logprobs.take();
-    if (!finish.is_null()) out["stop_reason"] = stop;
+  // The choices among a prompt's candidates: the likeliest first, where there are more than n.
+  std::vector<int> best_of(int prompt) const {
+    std::vector<int> order(static_cast<size_t>(options_.candidates));
+    std::iota(order.begin(), order.end(), prompt * options_.candidates);
+    if (options_.candidates == options_.n) return order;
+    const auto mean = [this](int index) {
+      const Candidate& candidate = candidates_[static_cast<size_t>(index)];
+      return candidate.logprob_sum / std::max(candidate.n_tokens, 1);
+    };
+    std::ranges::stable_sort(order, std::greater{}, mean);
+    order.resize(static_cast<size_t>(options_.n));
+    return order;
+  }
+
+  JsonObject choice_json(int index, Candidate& candidate, const std::string& text) const {
+    JsonObject out{{"index", index}, {"text", text}, {"logprobs", nullptr}};
+    if (options_.logprobs) out["logprobs"] = candidate.logprobs.take();
+    if (options_.token_ids) {
+      out["token_ids"] = std::move(candidate.ids);
+      candidate.ids = {};
+    }
     return out;
+  }
+
+  JsonObject whole_choice(int index, int candidate_index) {
+    Candidate& candidate = candidates_[static_cast<size_t>(candidate_index)];
+    JsonObject choice = choice_json(index, candidate, candidate.text);
+    append(choice, std::move(candidate.end));
+    if (options_.token_ids) choice["prompt_token_ids"] = ids_json(prompt_of(candidate_index).tokens);
+    if (options_.prompt_logprobs)
+      choice["prompt_logprobs"] = prompt_scores_[static_cast<size_t>(candidate_index / options_.candidates)];
+    return choice;
   }
 
   const text::Tokenizer& tokenizer_;
   AnswerOptions options_;
-  AnswerHead head_;
-  std::vector<Choice> choices_{};
+  AnswerFrame frame_;
+  std::vector<PromptFacts> prompts_;
+  std::vector<JsonArray> prompt_scores_;  // of each prompt, when asked for
+  std::vector<Candidate> candidates_{};
 };
 
 }  // namespace
 
 std::unique_ptr<Answer> make_completion_answer(const ServeContext& context, const AnswerOptions& options,
-                                               std::vector<Echo> echoes) {
-  return std::make_unique<CompletionAnswer>(context, options, std::move(echoes));
+                                               std::vector<PromptFacts> prompts) {
+  return std::make_unique<CompletionAnswer>(context, options, std::move(prompts));
 }
 
 }  // namespace unisono::serve

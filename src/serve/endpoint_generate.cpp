@@ -1,27 +1,49 @@
-// The two generating endpoints: prompts become tokens here, then the engine has them.
+// The generating endpoints: prompts become tokens here, then the engine has them.
 #include <optional>
 
 #include "serve/answer.h"
-#include "serve/chat_prompt.h"
 #include "serve/endpoints.h"
 #include "serve/generation.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completions.h"
+#include "serve/prompt_fit.h"
 #include "text/detokenizer.h"
 
 namespace unisono::serve {
 
 namespace {
 
-// n requests that differ in their choice only.
-void add_choices(const GenerationCall& call, std::vector<engine::TokenId> prompt, int max_tokens,
-                 std::vector<engine::Request>& out) {
+// What is to be told of the call. Changes its request so that the engine gives what that needs.
+AnswerOptions options_of(GenerationCall& call, int n_prompts, int candidates) {
+  engine::Request& request = call.request;
+  AnswerOptions options{.n_prompts = n_prompts,
+                        .n = call.n,
+                        .candidates = candidates,
+                        .include_usage = call.include_usage,
+                        .continuous_usage = call.continuous_usage,
+                        .prompt_logprobs = call.prompt_logprobs,
+                        .token_ids = call.token_ids,
+                        .timings = call.timings};
+  if (request.logprobs) options.logprobs = request.top_logprobs;
+  if (options.token_ids || options.candidates > options.n) request.logprobs = true;
+  if (options.prompt_logprobs) {
+    request.prompt_logprobs = true;
+    request.top_logprobs = std::max(request.top_logprobs, *options.prompt_logprobs);
+  }
+  return options;
+}
+
+// One request for each candidate; they differ in their choice only.
+void add_candidates(const GenerationCall& call, Tokens prompt, int max_tokens, const AnswerOptions& options,
+                    std::vector<engine::Request>& out) {
   engine::Request request = call.request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
-  for (int choice = 0; choice < call.n; choice++) {
+  for (int choice = 0; choice < options.candidates; choice++) {
     request.sampling.choice = static_cast<uint32_t>(choice);
     out.push_back(request);
+    // What is told of the prompt is told once; only an echo is part of every choice.
+    if (!options.echo) request.prompt_logprobs = false;
   }
 }
 
@@ -36,23 +58,6 @@ std::optional<ApiError> add_constraint(const ServeContext& context, GenerationCa
   return {};
 }
 
-// Refuses what can't fit before it is copied for every choice.
-std::optional<ApiError> check_length(const ServeContext& context, size_t prompt_size, const char* field) {
-  const auto room = static_cast<size_t>(context.model.max_context);
-  if (prompt_size < room) return {};
-  return ApiError{.message = "The prompt has " + std::to_string(prompt_size) + " tokens, but the context holds " +
-                             std::to_string(room) + ", the answer included; shorten the prompt.",
-                  .param = field,
-                  .code = "context_length_exceeded"};
-}
-
-AnswerOptions options_of(const GenerationCall& call, size_t n_choices) {
-  return {.n_choices = static_cast<int>(n_choices),
-          .include_usage = call.include_usage,
-          .continuous_usage = call.continuous_usage,
-          .logprobs = call.request.logprobs};
-}
-
 }  // namespace
 
 void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
@@ -60,15 +65,17 @@ void chat_completions(const ServeContext& context, const JsonObject& body, const
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
   ChatCall& call = std::get<ChatCall>(parsed);
   if (const auto error = add_constraint(context, call.generation)) return reply->send(error_response(*error));
-  auto prompt = chat_prompt(context, call.input);
+  auto prompt = fit_chat(context, call.input, call.generation, "messages");
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
-  auto& tokens = std::get<std::vector<engine::TokenId>>(prompt);
-  if (const auto error = check_length(context, tokens.size(), "messages")) return reply->send(error_response(*error));
-  const int room = context.model.max_context - static_cast<int>(tokens.size());
+  auto& tokens = std::get<Tokens>(prompt);
+  const AnswerOptions options = options_of(call.generation, 1, call.generation.n);
   Generation::Parts parts{
-      .choices_per_prompt = call.generation.n, .stream = call.generation.stream, .prompt_field = "messages"};
-  add_choices(call.generation, std::move(tokens), call.generation.max_tokens.value_or(room), parts.requests);
-  parts.answer = make_chat_answer(context, options_of(call.generation, parts.requests.size()));
+      .answer = make_chat_answer(context, options, {.tokens = tokens}),
+      .per_prompt = options.candidates,
+      .stream = call.generation.stream,
+      .prompt_field = "messages"};
+  const int room = context.model.max_context - static_cast<int>(tokens.size());
+  add_candidates(call.generation, std::move(tokens), call.generation.max_tokens.value_or(room), options, parts.requests);
   Generation::start(context, reply, std::move(parts));
 }
 
@@ -77,27 +84,31 @@ void completions(const ServeContext& context, const JsonObject& body, const std:
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
   CompletionCall& call = std::get<CompletionCall>(parsed);
   if (const auto error = add_constraint(context, call.generation)) return reply->send(error_response(*error));
+  AnswerOptions options = options_of(call.generation, static_cast<int>(call.prompts.size()), call.best_of);
+  options.echo = call.echo;
   const int max_tokens = *call.generation.max_tokens;
-  Generation::Parts parts{.choices_per_prompt = call.generation.n,
+  Generation::Parts parts{.per_prompt = options.candidates,
                           .stream = call.generation.stream,
                           .prompt_only = max_tokens == 0,
                           .prompt_field = "prompt"};
-  std::vector<Echo> echoes;
+  std::vector<PromptFacts> facts;
   for (Prompt& prompt : call.prompts) {
     if (reply->gone()) return;
     const auto* text = std::get_if<std::string>(&prompt);
-    auto tokens =
-        text ? context.tokenizer->encode(*text, true, true) : std::get<std::vector<engine::TokenId>>(std::move(prompt));
-    if (const auto error = check_length(context, tokens.size(), "prompt")) return reply->send(error_response(*error));
+    const bool has_bos = text && context.tokenizer->adds_bos();
+    Tokens tokens = text ? context.tokenizer->encode(*text, true, true) : std::get<Tokens>(std::move(prompt));
+    const size_t n_given = tokens.size();
+    if (const auto error = fit_tokens(context, tokens, has_bos, call.generation, "prompt"))
+      return reply->send(error_response(*error));
+    facts.push_back({.tokens = tokens, .first_hidden = has_bos});
     if (call.echo) {
-      const Echo echo{.text = text ? *text : text::detokenize(*context.tokenizer, tokens, true),
-                      .first_hidden = text && context.tokenizer->adds_bos(),
-                      .tokens = tokens};
-      echoes.insert(echoes.end(), static_cast<size_t>(call.generation.n), echo);
+      const bool as_given = text && tokens.size() == n_given;
+      const Tokens shown(tokens.begin() + (has_bos ? 1 : 0), tokens.end());
+      facts.back().text = as_given ? *text : text::detokenize(*context.tokenizer, shown, true);
     }
-    add_choices(call.generation, std::move(tokens), std::max(max_tokens, 1), parts.requests);
+    add_candidates(call.generation, std::move(tokens), std::max(max_tokens, 1), options, parts.requests);
   }
-  parts.answer = make_completion_answer(context, options_of(call.generation, parts.requests.size()), std::move(echoes));
+  parts.answer = make_completion_answer(context, options, std::move(facts));
   Generation::start(context, reply, std::move(parts));
 }
 

@@ -38,7 +38,8 @@ void Generation::take(size_t choice, engine::Delta&& delta) {
   if (delta.finish == engine::FinishReason::error) {
     return fail({.status = 500, .message = "The server failed on this request: " + delta.error, .code = "internal_error"});
   }
-  if (delta.finish == engine::FinishReason::cancelled) {
+  // What was told already stays a part of an answer, which says why it ends here.
+  if (delta.finish == engine::FinishReason::cancelled && delta.usage.completion_tokens == 0) {
     return fail({.status = 503, .message = "The server ended this request before it was complete.", .code = "cancelled"});
   }
   if (parts_.prompt_only) {
@@ -55,7 +56,7 @@ void Generation::take(size_t choice, engine::Delta&& delta) {
   }
   if (!delta.finish) return;
   usage_.completion_tokens += delta.usage.completion_tokens;
-  if (index % parts_.choices_per_prompt == 0) {
+  if (index % parts_.per_prompt == 0) {
     usage_.prompt_tokens += delta.usage.prompt_tokens;
     usage_.cached_tokens += delta.usage.cached_tokens;
   }

@@ -14,9 +14,9 @@ namespace unisono::serve {
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Parts {
-    std::vector<engine::Request> requests{};  // one for each choice, without on_delta
+    std::vector<engine::Request> requests{};  // one for each candidate of each prompt, without on_delta
     std::unique_ptr<Answer> answer{};
-    int choices_per_prompt = 1;  // n
+    int per_prompt = 1;  // candidates
     bool stream = false;
     bool prompt_only = false;    // max_tokens is 0: the one token the engine makes isn't told
     std::string prompt_field{};  // what the API calls the prompt, for errors

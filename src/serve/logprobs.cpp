@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <span>
 
 namespace unisono::serve {
 
@@ -55,6 +56,11 @@ JsonObject chat_token(const text::Tokenizer& tokenizer, engine::TokenId id, floa
           {"bytes", byte_array(tokenizer.bytes(id, true))}};
 }
 
+// More may have been asked of the engine than is told here.
+std::span<const engine::TokenLogprob> likeliest(const engine::TokenResult& token, int n_top) {
+  return std::span(token.top).first(std::min(token.top.size(), static_cast<size_t>(n_top)));
+}
+
 }  // namespace
 
 std::string token_text(const text::Tokenizer& tokenizer, engine::TokenId id) {
@@ -79,14 +85,33 @@ double json_logprob(float logprob) {
   return shortest;
 }
 
-JsonArray chat_logprobs(const text::Tokenizer& tokenizer, const std::vector<engine::TokenResult>& tokens) {
+JsonArray chat_logprobs(const text::Tokenizer& tokenizer, const std::vector<engine::TokenResult>& tokens, int n_top) {
   JsonArray out;
   out.reserve(tokens.size());
   for (const engine::TokenResult& token : tokens) {
     JsonArray top;
-    for (const engine::TokenLogprob& other : token.top) top.push_back(chat_token(tokenizer, other.id, other.logprob));
+    for (const engine::TokenLogprob& other : likeliest(token, n_top))
+      top.push_back(chat_token(tokenizer, other.id, other.logprob));
     JsonObject entry = chat_token(tokenizer, token.id, token.logprob);
     entry["top_logprobs"] = std::move(top);
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+JsonArray prompt_logprobs(const text::Tokenizer& tokenizer, const std::vector<engine::TokenResult>& tokens, int n_top) {
+  JsonArray out{nullptr};
+  out.reserve(tokens.size() + 1);
+  for (const engine::TokenResult& token : tokens) {
+    JsonObject entry;
+    const auto add = [&](engine::TokenId id, float logprob, int rank) {
+      entry.emplace(std::to_string(id), JsonObject{{"logprob", json_logprob(logprob)},
+                                                   {"rank", rank},
+                                                   {"decoded_token", token_text(tokenizer, id)}});
+    };
+    add(token.id, token.logprob, token.rank);
+    int rank = 0;
+    for (const engine::TokenLogprob& other : likeliest(token, n_top)) add(other.id, other.logprob, ++rank);
     out.push_back(std::move(entry));
   }
   return out;
@@ -108,7 +133,7 @@ void CompletionLogprobs::add(const engine::TokenResult& token) {
   place(token.id);
   logprobs_.emplace_back(json_logprob(token.logprob));
   JsonObject top;
-  for (const engine::TokenLogprob& other : token.top)
+  for (const engine::TokenLogprob& other : likeliest(token, n_top_))
     top.emplace(token_text(*tokenizer_, other.id), json_logprob(other.logprob));
   top.emplace(token_text(*tokenizer_, token.id), json_logprob(token.logprob));
   top_.push_back(std::move(top));

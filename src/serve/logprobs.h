@@ -17,15 +17,20 @@ std::string token_text(const text::Tokenizer& tokenizer, engine::TokenId id);
 // As JSON has it: finite (-9999 for what can't be chosen), and with the digits that tell the float.
 double json_logprob(float logprob);
 
-// Chat: {"token", "logprob", "bytes", "top_logprobs"} for each token.
-JsonArray chat_logprobs(const text::Tokenizer& tokenizer, const std::vector<engine::TokenResult>& tokens);
+// Chat: {"token", "logprob", "bytes", "top_logprobs"} for each token, with at most n_top likeliest.
+JsonArray chat_logprobs(const text::Tokenizer& tokenizer, const std::vector<engine::TokenResult>& tokens, int n_top);
+
+// A prompt, as vLLM tells it: null for its first token, then for each {id: {"logprob", "rank", "decoded_token"}} with the
+// prompt's own token and the n_top likeliest. tokens: of the prompt's second, third ...
+JsonArray prompt_logprobs(const text::Tokenizer& tokenizer, const std::vector<engine::TokenResult>& tokens, int n_top);
 
 // Completions: four parallel arrays, the offsets counted in characters from the beginning of the answer's text.
 class CompletionLogprobs {
  public:
-  // special, at_start: how the answer's tokens become text, as text::Detokenizer has it.
-  CompletionLogprobs(const text::Tokenizer& tokenizer, bool special, bool at_start)
-      : tokenizer_(&tokenizer), detokenizer_(tokenizer, special, at_start) {}
+  // n_top: likeliest tokens told at each place. special, at_start: how the answer's tokens become text, as
+  // text::Detokenizer has it.
+  CompletionLogprobs(const text::Tokenizer& tokenizer, int n_top, bool special, bool at_start)
+      : tokenizer_(&tokenizer), n_top_(n_top), detokenizer_(tokenizer, special, at_start) {}
 
   // The first token of a prompt, which has no probability; hidden: nor a place in the text.
   void add_first(engine::TokenId id, bool hidden);
@@ -38,6 +43,7 @@ class CompletionLogprobs {
   void place(engine::TokenId id, bool hidden = false);
 
   const text::Tokenizer* tokenizer_;
+  int n_top_;
   text::Detokenizer detokenizer_;
   int64_t offset_ = 0;
   JsonArray tokens_{}, logprobs_{}, top_{}, offsets_{};

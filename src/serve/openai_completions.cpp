@@ -49,6 +49,22 @@ void read_logprobs(Fields& fields, CompletionCall& call) {
   request.prompt_logprobs = call.echo;
 }
 
+void read_best_of(Fields& fields, CompletionCall& call) {
+  const int n = call.generation.n;
+  call.best_of = static_cast<int>(fields.integer("best_of", 0, kMaxChoices).value_or(n));
+  if (call.best_of < n)
+    fields.fail("best_of", "invalid_value",
+                "'best_of' must be at least 'n', which is " + std::to_string(n) + ", not " + std::to_string(call.best_of) + ".");
+  if (call.best_of > n && call.generation.stream)
+    fields.fail("best_of", "invalid_value",
+                "'best_of' above 'n' can't be streamed: which answers are the best is known at their ends.");
+  const size_t answers = call.prompts.size() * static_cast<size_t>(call.best_of);
+  if (answers > kMaxChoices)
+    fields.fail(call.best_of > n ? "best_of" : "n", "invalid_value",
+                std::string("Prompts times ") + (call.best_of > n ? "'best_of'" : "'n'") + " are " + std::to_string(answers) +
+                    " answers; a request may have " + std::to_string(kMaxChoices) + ".");
+}
+
 }  // namespace
 
 std::vector<engine::TokenId> read_token_ids(Fields& fields, std::string_view name, const JsonArray& ids,
@@ -78,15 +94,7 @@ Parsed<CompletionCall> parse_completion(const Json& body, const ModelFacts& mode
   call.generation.max_tokens = static_cast<int>(fields.integer("max_tokens", 0, INT32_MAX).value_or(kDefaultMaxTokens));
   read_logprobs(fields, call);
   call.prompts = read_prompts(fields, model);
-  if (static_cast<int>(call.prompts.size()) * call.generation.n > kMaxChoices) {
-    fields.fail("n", "invalid_value",
-                "Prompts times 'n' are " + std::to_string(call.prompts.size() * static_cast<size_t>(call.generation.n)) +
-                    " answers; a request may have " + std::to_string(kMaxChoices) + ".");
-  }
-  if (const auto best_of = fields.integer("best_of", 0, kMaxChoices);
-      best_of && *best_of > 1 && *best_of != call.generation.n) {
-    fields.fail("best_of", "unsupported_value", "'best_of' can only equal 'n' here.");
-  }
+  read_best_of(fields, call);
   fields.refuse("suffix", "the model can't fill in the middle");
   fields.ignore(kNoEffect);
   if (const auto error = fields.finish()) return *error;

@@ -14,6 +14,7 @@ using Prompt = std::variant<std::string, std::vector<engine::TokenId>>;
 struct CompletionCall {
   GenerationCall generation{};
   std::vector<Prompt> prompts{};
+  int best_of = 1;    // answers made to each prompt, of which the likeliest n are told
   bool echo = false;  // the answer begins with the prompt
 };
 

@@ -112,6 +112,42 @@ void read_salt(Fields& fields, engine::Request& request) {
   request.cache_salt = *salt;
 }
 
+void read_turn(Fields& fields, engine::Request& request) {
+  if (const auto seconds = fields.number("timeout", 0, kMaxTimeoutSeconds)) {
+    if (*seconds == 0) fields.fail("timeout", "invalid_value", "'timeout' must be above 0 seconds.");
+    request.deadline = std::chrono::steady_clock::now() +
+                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(*seconds));
+  }
+  request.priority = static_cast<int>(fields.integer("priority", INT32_MIN, INT32_MAX).value_or(0));
+}
+
+void read_truncation(Fields& fields, Truncation& truncation) {
+  if (const auto way = fields.string("truncation")) {
+    truncation.automatic = *way == "auto";
+    if (*way != "auto" && *way != "disabled")
+      fields.fail("truncation", "invalid_value", "'truncation' must be auto or disabled, not " + shown(Json(*way)) + ".");
+  }
+  const auto keep = fields.integer("truncate_prompt_tokens", -1, INT32_MAX);
+  if (!keep) return;
+  if (*keep == 0)
+    fields.fail("truncate_prompt_tokens", "invalid_value",
+                "'truncate_prompt_tokens' must be at least 1, or -1 for as many as fit: a prompt can't be empty.");
+  if (truncation.automatic)
+    fields.fail("truncate_prompt_tokens", "invalid_value",
+                "'truncation' and 'truncate_prompt_tokens' are two ways to cut a prompt; send one.");
+  truncation.keep_tokens = static_cast<int>(std::max<int64_t>(*keep, 0));
+}
+
+void read_told(Fields& fields, GenerationCall& call) {
+  if (const auto top = fields.integer("prompt_logprobs", 0, kMaxTopLogprobs)) {
+    call.prompt_logprobs = static_cast<int>(*top);
+    if (call.stream)
+      fields.fail("prompt_logprobs", "unsupported_value", "'prompt_logprobs' can't be streamed; ask without 'stream'.");
+  }
+  call.token_ids = fields.boolean("return_token_ids").value_or(false);
+  call.timings = fields.boolean("return_timings").value_or(false);
+}
+
 }  // namespace
 
 GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
@@ -123,6 +159,9 @@ GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
   call.constraint = read_constraint(fields);
   call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   read_salt(fields, call.request);
+  read_turn(fields, call.request);
+  read_truncation(fields, call.truncation);
+  read_told(fields, call);
   call.request.show_special = !fields.boolean("skip_special_tokens").value_or(true);
   return call;
 }

@@ -17,12 +17,22 @@ struct ModelFacts {
   int max_context = 0;  // positions
 };
 
+// What becomes of a prompt that is too long.
+struct Truncation {
+  bool automatic = false;            // the oldest turns of a chat go, or a text's first tokens; else it is refused
+  std::optional<int> keep_tokens{};  // only the last of them are taken, whether more would fit or not; 0: those that fit
+};
+
 // What a client asks for besides its prompt.
 struct GenerationCall {
   engine::Request request{};        // without prompt, choice index and on_delta
   std::optional<int> max_tokens{};  // absent: the endpoint's default; 0 only for completions
   std::optional<ConstraintCall> constraint{};
   int n = 1;
+  Truncation truncation{};
+  std::optional<int> prompt_logprobs{};  // tell the prompt's, and of this many likeliest tokens at each place
+  bool token_ids = false;                // tell the ids of the prompt's and the answer's tokens
+  bool timings = false;                  // tell where the time went
   bool stream = false;
   bool include_usage = false;     // a last chunk with the usage
   bool continuous_usage = false;  // the usage so far in every chunk
@@ -31,6 +41,7 @@ struct GenerationCall {
 inline constexpr int kMaxChoices = 128;  // prompts times n of one request
 inline constexpr int kMaxTopLogprobs = 20;
 inline constexpr int kMaxStopStrings = 16;
+inline constexpr int kMaxTimeoutSeconds = 7 * 24 * 3600;
 inline constexpr size_t kMaxStopBytes = 1024;  // of one stop string
 
 // Reads them, all but the fields of log-probabilities and of lengths whose meaning differs between endpoints. Mistakes

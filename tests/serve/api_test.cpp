@@ -241,6 +241,150 @@ TEST_F(ApiTest, NoTokensIsAnAnswerToo) {
   EXPECT_EQ(answer.body.at("usage").at("completion_tokens"), 0);
 }
 
+TEST_F(ApiTest, TellsTheLikeliestOfItsCandidates) {
+  engine_.logprob_by_choice = 0.01f;
+  const Answer answer = complete(R"("n":2,"best_of":4,"return_token_ids":true)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  ASSERT_EQ(engine_.requests().size(), 4u);
+  const JsonArray& choices = answer.body.at("choices").as_array();
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[0].at("index"), 0);
+  EXPECT_EQ(choices[1].at("index"), 1);
+  EXPECT_TRUE(choices[0].at("logprobs").is_null());
+  EXPECT_EQ(answer.body.at("usage").at("completion_tokens"), 40);  // made, if not told
+  EXPECT_EQ(answer.body.at("usage").at("prompt_tokens"), 3);
+  const Answer told = complete(R"("n":2,"best_of":4,"logprobs":0)");
+  EXPECT_NEAR(told.body.at("choices").at(0).at("logprobs").at("token_logprobs").at(0).to_number<double>(), -0.22, 1e-6);
+  EXPECT_NEAR(told.body.at("choices").at(1).at("logprobs").at("token_logprobs").at(0).to_number<double>(), -0.23, 1e-6);
+}
+
+TEST_F(ApiTest, TellsTokenIds) {
+  const std::string ids = "[72,101,108,108,111,32,195,169,33,256]";
+  Answer answer = complete(R"("prompt":["ab","c"],"n":2,"return_token_ids":true)");
+  EXPECT_EQ(answer.status, 400) << "the key stands twice";
+  answer = ask(post("/v1/completions", R"({"prompt":["ab","c"],"n":2,"return_token_ids":true})"));
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  EXPECT_EQ(to_text(answer.body.at("choices").at(1).at("prompt_token_ids")), "[257,97,98]");
+  EXPECT_EQ(to_text(answer.body.at("choices").at(2).at("prompt_token_ids")), "[257,99]");
+  EXPECT_EQ(to_text(answer.body.at("choices").at(3).at("token_ids")), ids);
+  answer = chat(R"("return_token_ids":true)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const auto prompt = text::detokenize(byte_tokenizer(), engine_.requests().back().prompt, true);
+  EXPECT_EQ(answer.body.at("prompt_token_ids").as_array().size(), prompt.size());
+  EXPECT_EQ(to_text(answer.body.at("choices").at(0).at("token_ids")), ids);
+  EXPECT_TRUE(answer.body.at("choices").at(0).at("logprobs").is_null());
+  // In a stream: the prompt's once, each of the answer's once, also that of half a character.
+  for (const auto& [path, body] : {std::pair{"/v1/completions", R"({"prompt":"ab","stream":true,"return_token_ids":true})"},
+                                   {"/v1/chat/completions",
+                                    R"({"messages":[{"role":"user","content":"Hi"}],"stream":true,"return_token_ids":true})"}}) {
+    JsonArray streamed;
+    int prompts = 0;
+    for (const std::string& text : stream(path, body)) {
+      if (text == "[DONE]") continue;
+      const Json event = *parse_json(text);
+      const JsonObject& choice = event.at("choices").at(0).as_object();
+      prompts += static_cast<int>(choice.contains("prompt_token_ids") || event.as_object().contains("prompt_token_ids"));
+      if (const Json* some = choice.if_contains("token_ids")) streamed.insert(streamed.end(), some->as_array().begin(), some->as_array().end());
+    }
+    EXPECT_EQ(prompts, 1) << path;
+    EXPECT_EQ(to_text(streamed), ids) << path;
+  }
+}
+
+TEST_F(ApiTest, TellsAPromptsLogprobsAsVllmDoes) {
+  const std::string fields = R"("max_tokens":1,"prompt_logprobs":1)";
+  const std::string b = R"({"98":{"logprob":-5E-1,"rank":1,"decoded_token":"b"}})";
+  Answer answer = complete(fields + R"(,"logprobs":3)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  EXPECT_EQ(to_text(answer.body.at("choices").at(0).at("prompt_logprobs").at(2)), b);
+  EXPECT_TRUE(answer.body.at("choices").at(0).at("prompt_logprobs").at(0).is_null());
+  EXPECT_EQ(answer.body.at("choices").at(0).at("prompt_logprobs").as_array().size(), 3u);
+  EXPECT_EQ(answer.body.at("choices").at(0).at("logprobs").at("top_logprobs").at(0).as_object().size(), 3u);
+  answer = complete(R"("max_tokens":1,"prompt_logprobs":3,"logprobs":1)");
+  EXPECT_EQ(answer.body.at("choices").at(0).at("prompt_logprobs").at(2).as_object().size(), 3u);
+  EXPECT_EQ(answer.body.at("choices").at(0).at("logprobs").at("top_logprobs").at(0).as_object().size(), 1u);
+  answer = chat(fields + R"(,"n":2)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const auto prompt = engine_.requests().back().prompt;
+  EXPECT_EQ(answer.body.at("prompt_logprobs").as_array().size(), prompt.size());
+  EXPECT_TRUE(answer.body.at("choices").at(0).at("logprobs").is_null());
+}
+
+TEST_F(ApiTest, TellsWhereTheTimeWent) {
+  const Answer answer = complete(R"("return_timings":true)");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const JsonObject& timings = answer.body.at("choices").at(0).at("timings").as_object();
+  EXPECT_EQ(timings.at("queue_ms"), 1.0);
+  EXPECT_EQ(timings.at("prompt_ms"), 2.0);
+  EXPECT_EQ(timings.at("predicted_ms"), 5.0);
+  EXPECT_EQ(timings.at("cache_n"), 2);
+  EXPECT_EQ(timings.at("prompt_n"), 1);
+  EXPECT_EQ(timings.at("prompt_per_second"), 500.0);
+  EXPECT_EQ(timings.at("predicted_n"), 10);
+  EXPECT_EQ(timings.at("predicted_per_second"), 1800.0);
+  const auto events =
+      stream("/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hi"}],"stream":true,"return_timings":true})");
+  EXPECT_EQ(parse_json(events[events.size() - 2])->at("choices").at(0).at("timings").at("predicted_n"), 10);
+}
+
+TEST_F(ApiTest, DeadlinesAndCancellationsEndAnswersThatHaveBegun) {
+  engine_.end_after = 2;
+  for (const auto& [reason, name] : {std::pair{engine::FinishReason::deadline, "deadline"}, {engine::FinishReason::cancelled, "cancelled"}}) {
+    engine_.end_as = reason;
+    const Answer answer = complete(R"("seed":1)");
+    ASSERT_EQ(answer.status, 200) << answer.text;
+    EXPECT_EQ(answer.body.at("choices").at(0).at("text"), "Hel");
+    EXPECT_EQ(answer.body.at("choices").at(0).at("finish_reason"), "length");
+    EXPECT_EQ(answer.body.at("choices").at(0).at("stop_reason"), name);
+    const auto events = stream("/v1/completions", R"({"prompt":"a","stream":true})");
+    EXPECT_EQ(parse_json(events[events.size() - 2])->at("choices").at(0).at("stop_reason"), name);
+  }
+}
+
+TEST_F(ApiTest, CutsPromptsAsAsked) {
+  const std::string letters = std::string(2500, 'a') + "xyz";
+  const auto prompt_of = [&](std::string_view fields) {
+    const size_t before = engine_.requests().size();
+    const Answer answer = ask(post("/v1/completions", R"({"prompt":")" + letters + R"(","max_tokens":100,)" + std::string(fields) + "}"));
+    EXPECT_EQ(answer.status, 200) << answer.text;
+    EXPECT_EQ(engine_.requests().size(), before + 1);
+    return engine_.requests().back().prompt;
+  };
+  EXPECT_THAT(prompt_of(R"("truncate_prompt_tokens":3)"), ElementsAre(257, 'y', 'z'));  // the BOS stays
+  EXPECT_EQ(prompt_of(R"("truncate_prompt_tokens":-1)").size(), 1948u);
+  EXPECT_EQ(prompt_of(R"("truncation":"auto")").size(), 1948u);
+  EXPECT_EQ(prompt_of(R"("truncation":"auto","min_tokens":1)").back(), 'z');
+  const Answer echo = ask(post("/v1/completions", R"({"prompt":"abc","echo":true,"truncate_prompt_tokens":3,"max_tokens":0,"logprobs":0})"));
+  EXPECT_EQ(echo.body.at("choices").at(0).at("text"), "bc");
+  EXPECT_EQ(to_text(echo.body.at("choices").at(0).at("logprobs").at("tokens")), R"(["<|begin|>","b","c"])");
+  const Answer ids = ask(post("/v1/completions", R"({"prompt":[97,98,99],"echo":true,"truncate_prompt_tokens":2,"max_tokens":0})"));
+  EXPECT_EQ(ids.body.at("choices").at(0).at("text"), "bc");
+}
+
+TEST_F(ApiTest, ChatsDropTheirOldestTurns) {
+  const auto message = [](const char* role, char letter, size_t n) {
+    return std::string(R"({"role":")") + role + R"(","content":")" + std::string(n, letter) + R"("})";
+  };
+  const std::string talk = message("system", 's', 100) + "," + message("user", 'A', 900) + "," + message("assistant", 'B', 300) + "," +
+                           message("user", 'C', 500) + "," + message("assistant", 'D', 300) + "," + message("user", 'E', 100);
+  const auto shown = [&](std::string_view fields) {
+    const Answer answer = ask(post("/v1/chat/completions", R"({"messages":[)" + talk + "]," + std::string(fields) + "}"));
+    if (answer.status != 200) return answer.text;
+    std::string runs;
+    for (const char c : text::detokenize(byte_tokenizer(), engine_.requests().back().prompt, true))
+      if (c >= 'A' && c <= 'E' && (runs.empty() || runs.back() != c)) runs += c;
+    return runs;
+  };
+  EXPECT_THAT(shown(R"("max_tokens":5)"), HasSubstr("context_length_exceeded"));
+  EXPECT_EQ(shown(R"("max_tokens":5,"truncation":"auto")"), "CDE");
+  EXPECT_EQ(shown(R"("max_tokens":1010,"truncation":"auto")"), "E");
+  EXPECT_EQ(shown(R"("truncation":"auto")"), "CDE");
+  const Answer hopeless = ask(post("/v1/chat/completions", R"({"messages":[)" + message("user", 'A', 5) + "," + message("assistant", 'B', 5) + "," +
+                                                               message("user", 'C', 3000) + R"(],"truncation":"auto"})"));
+  EXPECT_EQ(hopeless.body.at("error").at("code"), "context_length_exceeded");
+  EXPECT_THAT(str(hopeless.body.at("error").at("message")), testing::AllOf(HasSubstr("2048"), HasSubstr("3")));
+}
+
 TEST_F(ApiTest, RefusalsNameTheField) {
   Answer answer = complete(R"("temperature":"hot")");
   EXPECT_EQ(answer.status, 400);

@@ -48,6 +48,9 @@ class FakeEngine {
   std::atomic<bool> hold{false};         // after the first token
   std::atomic<bool> full{false};         // submit() refuses
   std::atomic<int> fail_after{-1};       // tokens; then FinishReason::error
+  std::atomic<int> end_after{-1};        // tokens; then end_as
+  engine::FinishReason end_as = engine::FinishReason::deadline;
+  float logprob_by_choice = 0;           // each choice's tokens are likelier by this than those of the one before
   std::chrono::microseconds step{0};
 
   ~FakeEngine() {
@@ -108,9 +111,11 @@ class FakeEngine {
       delta.usage = usage;
       if (i == 0 && request.prompt_logprobs) {
         for (size_t j = 1; j < request.prompt.size(); j++)
-          delta.prompt.push_back({.id = request.prompt[j], .logprob = -0.5f});
+          delta.prompt.push_back(result(request.prompt[j], request.top_logprobs, -0.5f));
       }
-      if (request.logprobs) delta.tokens.push_back(result(token, request.top_logprobs));
+      if (request.logprobs)
+        delta.tokens.push_back(result(token, request.top_logprobs,
+                                      -0.25f + logprob_by_choice * static_cast<float>(request.sampling.choice)));
       delta.text = last ? detokenizer.finish() : detokenizer.push(token);
       if (last) {
         delta.finish = engine::FinishReason::stop_token;
@@ -119,6 +124,8 @@ class FakeEngine {
         delta.text += detokenizer.finish();
         delta.finish = engine::FinishReason::length;
       }
+      if (end_after == static_cast<int>(i)) delta.finish = end_as;
+      delta.timings = {.queue_s = 0.001, .prefill_s = 0.002, .decode_s = 0.0005 * usage.completion_tokens};
       if (fail_after == static_cast<int>(i)) {
         delta = {};
         delta.finish = engine::FinishReason::error;
@@ -138,8 +145,8 @@ class FakeEngine {
     request.on_delta(std::move(delta));
   }
 
-  static engine::TokenResult result(engine::TokenId token, int top) {
-    engine::TokenResult out{.id = token, .logprob = -0.25f};
+  static engine::TokenResult result(engine::TokenId token, int top, float logprob) {
+    engine::TokenResult out{.id = token, .logprob = logprob, .rank = 1};
     for (int k = 0; k < top; k++)
       out.top.push_back({.id = (token + k) % 256, .logprob = -0.25f * static_cast<float>(k + 1)});
     return out;

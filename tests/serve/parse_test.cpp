@@ -107,6 +107,25 @@ TEST(ParseChat, ReadsEveryField) {
   EXPECT_EQ(to_text(call.input.variables), R"({"enable_thinking":false})");
 }
 
+TEST(ParseChat, ReadsWhatIsToldAndWhenItEnds) {
+  const auto before = std::chrono::steady_clock::now();
+  const GenerationCall call = chat(R"("timeout":2.5,"priority":-7,"truncation":"auto","prompt_logprobs":0,"return_token_ids":true,
+    "return_timings":true)").generation;
+  ASSERT_TRUE(call.request.deadline.has_value());
+  EXPECT_GE(*call.request.deadline, before + std::chrono::milliseconds(2500));
+  EXPECT_LE(*call.request.deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(2500));
+  EXPECT_EQ(call.request.priority, -7);
+  EXPECT_TRUE(call.truncation.automatic);
+  EXPECT_EQ(call.prompt_logprobs, 0);
+  EXPECT_TRUE(call.token_ids);
+  EXPECT_TRUE(call.timings);
+  EXPECT_FALSE(chat().generation.request.deadline.has_value());
+  EXPECT_FALSE(chat().generation.prompt_logprobs.has_value());
+  EXPECT_EQ(chat(R"("truncate_prompt_tokens":9)").generation.truncation.keep_tokens, 9);
+  EXPECT_EQ(chat(R"("truncate_prompt_tokens":-1)").generation.truncation.keep_tokens, 0);
+  EXPECT_FALSE(chat(R"("truncation":"disabled")").generation.truncation.automatic);
+}
+
 TEST(ParseChat, NullIsAbsentWhereOpenAISaysSo) {
   const ChatCall call = chat(R"("temperature":null,"top_p":null,"n":null,"stop":null,"max_tokens":null,"logit_bias":null,
     "seed":null,"stream":null,"stream_options":null,"logprobs":null,"top_logprobs":null,"tools":null,"response_format":null,
@@ -209,6 +228,23 @@ constexpr Bad kBadGeneration[] = {
     {R"("skip_special_tokens":"no")", "skip_special_tokens", "invalid_type"},
     {R"("cache_salt":"")", "cache_salt", "invalid_value"},
     {R"("cache_salt":5)", "cache_salt", "invalid_type"},
+    {R"("timeout":0)", "timeout", "invalid_value"},
+    {R"("timeout":-1)", "timeout", "invalid_value"},
+    {R"("timeout":1e300)", "timeout", "invalid_value"},
+    {R"("timeout":"5s")", "timeout", "invalid_type"},
+    {R"("priority":1.5)", "priority", "invalid_value"},
+    {R"("priority":4294967296)", "priority", "invalid_value"},
+    {R"("priority":"high")", "priority", "invalid_type"},
+    {R"("truncation":"some")", "truncation", "invalid_value"},
+    {R"("truncation":true)", "truncation", "invalid_type"},
+    {R"("truncate_prompt_tokens":0)", "truncate_prompt_tokens", "invalid_value"},
+    {R"("truncate_prompt_tokens":-2)", "truncate_prompt_tokens", "invalid_value"},
+    {R"("truncate_prompt_tokens":5,"truncation":"auto")", "truncate_prompt_tokens", "invalid_value"},
+    {R"("prompt_logprobs":21)", "prompt_logprobs", "invalid_value"},
+    {R"("prompt_logprobs":-1)", "prompt_logprobs", "invalid_value"},
+    {R"("prompt_logprobs":1,"stream":true)", "prompt_logprobs", "unsupported_value"},
+    {R"("return_token_ids":1)", "return_token_ids", "invalid_type"},
+    {R"("return_timings":"yes")", "return_timings", "invalid_type"},
     {R"("Temperature":1)", "Temperature", "unknown_parameter"},
     {R"("mirostat":1)", "mirostat", "unknown_parameter"},
     {R"("":1)", "", "unknown_parameter"},
@@ -281,7 +317,11 @@ constexpr Bad kBadCompletion[] = {
     {R"("logprobs":21)", "logprobs", "invalid_value"},
     {R"("logprobs":true)", "logprobs", "invalid_type"},
     {R"("echo":"yes")", "echo", "invalid_type"},
-    {R"("best_of":3)", "best_of", "unsupported_value"},
+    {R"("best_of":0)", "best_of", "invalid_value"},
+    {R"("best_of":1,"n":2)", "best_of", "invalid_value"},
+    {R"("best_of":129)", "best_of", "invalid_value"},
+    {R"("best_of":2,"stream":true)", "best_of", "invalid_value"},
+    {R"("prompt":["a","b"],"best_of":100)", "best_of", "invalid_value"},
     {R"("suffix":"end")", "suffix", "unsupported_parameter"},
     {R"("messages":[])", "messages", "unknown_parameter"},
     {R"("prompt":["a","b"],"n":100)", "n", "invalid_value"},
@@ -327,13 +367,15 @@ TEST(ParseCompletion, ReadsPrompts) {
 }
 
 TEST(ParseCompletion, ReadsItsOwnFields) {
-  const CompletionCall call = completion(R"("max_tokens":0,"echo":true,"logprobs":3,"n":2,"best_of":2)");
+  const CompletionCall call = completion(R"("max_tokens":0,"echo":true,"logprobs":3,"n":2,"best_of":3)");
   EXPECT_EQ(call.generation.max_tokens, 0);
   EXPECT_TRUE(call.echo);
   EXPECT_TRUE(call.generation.request.logprobs);
   EXPECT_TRUE(call.generation.request.prompt_logprobs);
   EXPECT_EQ(call.generation.request.top_logprobs, 3);
   EXPECT_EQ(call.generation.n, 2);
+  EXPECT_EQ(call.best_of, 3);
+  EXPECT_EQ(completion(R"("n":3)").best_of, 3);
   EXPECT_FALSE(completion(R"("logprobs":0)").generation.request.prompt_logprobs);
   EXPECT_TRUE(completion(R"("logprobs":0)").generation.request.logprobs);
 }
