@@ -22,8 +22,6 @@ namespace unisono::apps {
 
 namespace {
 
-constexpr std::chrono::seconds kGrace{30};
-
 struct ServeFlags {
   ModelFlags model{};
   std::string host = "127.0.0.1";
@@ -33,8 +31,16 @@ struct ServeFlags {
   int max_running = 64;
   int max_waiting = 1024;
   std::string prefix_cache = "on";
+  std::string tool_syntax{};  // empty: by the chat template
   std::string key_file{};
+  std::string tls_certificates{}, tls_key{};
+  std::vector<std::string> cors_origins{};
+  int max_connections = 1024;
+  int max_body_mb = 16;
+  int grace_s = 30;
+  int stall_s = 60;
   bool access_log = false;
+  bool log_prompts = false;
 };
 
 // The keys of the file, one a line, and of the environment; none: everybody may use the server.
@@ -53,7 +59,7 @@ Result<std::vector<std::string>> read_keys(const std::string& path) {
 }
 
 void log_access(const serve::AccessRecord& record) {
-  const JsonObject line{{"time", std::time(nullptr)},
+  JsonObject line{{"time", std::time(nullptr)},
                         {"remote", record.remote},
                         {"method", record.method},
                         {"path", record.path},
@@ -61,6 +67,8 @@ void log_access(const serve::AccessRecord& record) {
                         {"bytes", record.bytes},
                         {"us", static_cast<int64_t>(record.seconds * 1e6)},
                         {"complete", record.complete}};
+  if (!record.owner.empty()) line["owner"] = record.owner;
+  for (const auto& [name, value] : record.notes) line[name] = value;
   std::cerr << to_text(line) + "\n";
 }
 
@@ -75,13 +83,14 @@ sigset_t hold_signals() {
 }
 
 // Until the first signal; then until everything has ended, at once after a second one.
-void run_until_signal(serve::HttpServer& server, const engine::Engine& engine, const sigset_t& signals) {
+void run_until_signal(serve::HttpServer& server, const engine::Engine& engine, const sigset_t& signals,
+                      std::chrono::seconds grace) {
   int signal = 0;
   sigwait(&signals, &signal);
   const auto state = engine.state();
-  std::cout << "Stopping; " << state.running + state.waiting << " requests may finish within " << kGrace.count()
+  std::cout << "Stopping; " << state.running + state.waiting << " requests may finish within " << grace.count()
             << " s (again: at once)." << std::endl;
-  server.stop(kGrace);
+  server.stop(grace);
   while (!server.stopped()) {
     const timespec tick{.tv_sec = 0, .tv_nsec = 50'000'000};
     if (sigtimedwait(&signals, nullptr, &tick) > 0) server.stop(std::chrono::milliseconds(0));
@@ -108,9 +117,27 @@ serve::ServeContext make_context(const ServeFlags& flags, Session& session, std:
   context.created = std::time(nullptr);
   return context;
 }
+  context.log_bodies = flags.log_prompts;
+  context.longest_step = std::chrono::seconds(flags.stall_s);
 
 int run(const ServeFlags& flags) {
   const sigset_t signals = hold_signals();
+// What the server counts needs the engine's state, and what it logs every answer.
+serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::string>& keys, serve::Metrics& metrics) {
+  serve::HttpOptions http;
+  http.limits.connections = flags.max_connections;
+  http.limits.body_bytes = static_cast<size_t>(flags.max_body_mb) << 20;
+  http.limits.all_bodies_bytes = std::max(http.limits.all_bodies_bytes, http.limits.body_bytes);
+  if (!keys.empty()) http.guard = serve::key_guard(keys);
+  if (!flags.tls_certificates.empty()) http.tls = serve::TlsFiles{flags.tls_certificates, flags.tls_key};
+  http.cors_origins = flags.cors_origins;
+  http.on_answered = [&metrics, log = flags.access_log || flags.log_prompts](const serve::AccessRecord& record) {
+    metrics.responded(record.status);
+    if (log) log_access(record);
+  };
+  return http;
+}
+
   auto keys = read_keys(flags.key_file);
   if (!keys) return complain(keys.error());
   auto session = open_session(flags.model, false);
@@ -130,17 +157,16 @@ int run(const ServeFlags& flags) {
   serve::Constraints constraints(loaded.tokenizer, options.end_tokens);
   serve::ServeContext context = make_context(flags, **session, *std::move(print));
   context.constraints = &constraints;
-  serve::HttpOptions http;
-  if (!keys->empty()) http.guard = serve::key_guard(*keys);
-  if (flags.access_log) http.on_answered = log_access;
-  auto server = serve::HttpServer::start(flags.host, flags.port, serve::make_api(context), std::move(http));
+  serve::Metrics metrics(context.model.name, context.engine.state);
+  context.metrics = &metrics;
+  auto server = serve::HttpServer::start(flags.host, flags.port, serve::make_api(context), http_options(flags, *keys, metrics));
   if (!server) return complain(server.error());
   const auto state = (*session)->engine->state();
   std::cout << "Model " << context.model.name << ": context " << context.model.max_context << " tokens, room for "
             << int64_t{state.blocks_total} * 16 << " in all; " << (*session)->team.size() << " threads, "
             << loaded.model.ops().name << ".\n"
             << "Listening on " << (*server)->address() << " (OpenAI API: " << (*server)->address() << "/v1)" << std::endl;
-  run_until_signal(**server, *(*session)->engine, signals);
+  run_until_signal(**server, *(*session)->engine, signals, std::chrono::seconds(flags.grace_s));
   return 0;
 }
 
@@ -148,6 +174,30 @@ int run(const ServeFlags& flags) {
 
 void add_serve(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ServeFlags>();
+void add_http_flags(CLI::App& command, ServeFlags& flags) {
+  CLI::Option* certificates = command.add_option("--tls-cert", flags.tls_certificates,
+                                                 "PEM file of the server's certificate and what signs it: HTTPS only");
+  CLI::Option* key = command.add_option("--tls-key", flags.tls_key, "PEM file of its private key");
+  certificates->needs(key);
+  key->needs(certificates);
+  command.add_option("--cors-origin", flags.cors_origins,
+                     "Origin whose web pages may use the server, as https://chat.example.org; *: all. May be repeated");
+  command.add_option("--max-connections", flags.max_connections, "Connections at once")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--max-body-mb", flags.max_body_mb, "Megabytes of a request's body")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command.add_option("--grace", flags.grace_s, "Seconds that requests may finish in after SIGTERM")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
+  command.add_option("--stall", flags.stall_s, "/health is 503 when one step of the engine takes longer than these seconds")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command.add_flag("--access-log", flags.access_log, "Write a line of JSON to standard error for every request");
+  command.add_flag("--log-prompts", flags.log_prompts, "The same, with the requests' bodies");
+}
+
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, for any OpenAI client");
   add_model_flags(*command, flags->model);
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")->capture_default_str();
@@ -169,7 +219,7 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY");
-  command->add_flag("--access-log", flags->access_log, "Write a line of JSON to standard error for every request");
+  add_http_flags(*command, *flags);
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }
 

@@ -32,7 +32,7 @@ THIRD_PARTY = [
     (r"boost/multiprecision(/|\.hpp)", ["grammar"]),
     (r"boost/(asio|beast|system)(/|\.hpp)", ["serve"]),
     (r"openssl/", ["serve"]),
-    (r"prometheus/", ["serve"]),
+    (r"prometheus/", ["src/serve/metrics.cpp"]),
     (r"spdlog/", ["serve", "apps"]),
     (r"fmt/", ["base", "text", "serve", "apps"]),
     (r"CLI/", ["apps"]),

@@ -361,6 +361,7 @@ EngineState Engine::state() const {
                     .waiting = impl_->waiting_now,
                     .blocks_free = impl_->blocks_free_now,
                     .blocks_total = impl_->options.n_blocks,
+                    .block_tokens = model::kBlockTokens,
                     .steps = impl_->steps_now,
                     .rows = impl_->rows_now,
                     .step_times = impl_->step_times.read(),

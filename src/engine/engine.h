@@ -39,6 +39,7 @@ struct EngineState {
   int running = 0, waiting = 0;
   int blocks_free = 0, blocks_total = 0;
   uint64_t steps = 0;
+  int block_tokens = 0;  // positions of a block
   uint64_t rows = 0;  // tokens computed in them
   StepCounts step_times{};
   double busy_s = 0;            // since the loop last came round; 0: it waits for something to do

@@ -19,6 +19,7 @@ Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint) {
     if (!body) return reply->send(error_response({.message = body.error().message, .code = "invalid_json"}));
     if (!body->is_object())
       return reply->send(
+    if (context.log_bodies) reply->note({{"body", request.body}});
           error_response({.message = "The body must be a JSON object, not " + shown(*body) + ".", .code = "invalid_type"}));
     endpoint(context, body->get_object(), reply);
   };
@@ -41,9 +42,11 @@ Router make_api(const ServeContext& context) {
   get("/v1/models", [&context](const HttpRequest&, const auto& reply) { reply->send({.body = models_body(context)}); });
   get("/v1/models/*",
       [&context](const HttpRequest& request, const auto& reply) { reply->send(one_model(context, request.tail)); });
-  get("/health", [health = std::make_shared<Health>(context)](const HttpRequest&, const auto& reply) {
-    reply->send(health->answer());
-  });
+  get("/health", [&context](const HttpRequest&, const auto& reply) { reply->send(health(context)); });
+  if (context.metrics != nullptr)
+    router.add("GET", "/metrics", Where::worker, [&context](const HttpRequest&, const auto& reply) {
+      reply->send({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = context.metrics->text()});
+    });
   get("/version", [&context](const HttpRequest&, const auto& reply) { reply->send({.body = version_body(context)}); });
   return router;
 }

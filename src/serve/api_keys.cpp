@@ -30,15 +30,16 @@ std::string_view key_of(const HttpRequest& request) {
 
 Guard key_guard(std::vector<std::string> keys) {
   std::erase(keys, "");
-  return [keys = std::move(keys)](const HttpRequest& request) -> std::optional<ApiError> {
+  return [keys = std::move(keys)](const HttpRequest& request) -> Verdict {
     if (request.path == "/health") return {};
     const std::string_view given = key_of(request);
-    bool known = false;
-    for (const std::string& key : keys) known |= equal_in_constant_time(given, key);
-    if (known) return {};
-    return ApiError{.status = 401,
-                    .message = "The request needs a valid API key: 'Authorization: Bearer KEY'.",
-                    .code = "invalid_api_key"};
+    size_t known = 0;
+    for (size_t i = 0; i < keys.size(); i++)
+      if (equal_in_constant_time(given, keys[i])) known = i + 1;
+    if (known > 0) return {.owner = "key " + std::to_string(known)};
+    return {.refusal = ApiError{.status = 401,
+                                .message = "The request needs a valid API key: 'Authorization: Bearer KEY'.",
+                                .code = "invalid_api_key"}};
   };
 }
 

@@ -1,11 +1,13 @@
 // What the endpoints work with: one loaded model and its engine. Plain data, made by the program, never changed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
 
 #include "engine/engine.h"
+#include "serve/metrics.h"
 #include "serve/openai_params.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -27,6 +29,9 @@ struct ServeContext {
   Constraints* constraints = nullptr;                 // outlives the server; null: every answer is free
   ModelFacts model{};
   std::string fingerprint{};  // of weights, tokenizer, template and numerics
+  Metrics* metrics = nullptr;                         // outlives the engine's work; null: nothing is counted
+  bool log_bodies = false;                            // the log has requests' bodies, prompts included
+  std::chrono::milliseconds longest_step{60'000};     // a loop that stands still for longer is ill
   std::string version{};      // of this program
   int64_t created = 0;        // when the model was loaded, seconds since the epoch
 };

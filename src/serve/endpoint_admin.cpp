@@ -6,9 +6,6 @@ namespace unisono::serve {
 
 namespace {
 
-// A step of the engine, a long prompt's on a slow machine included, takes less.
-constexpr std::chrono::seconds kLongestStep{60};
-
 JsonObject model_json(const ServeContext& context) {
   return {{"id", context.model.name},
           {"object", "model"},
@@ -33,14 +30,12 @@ HttpResponse one_model(const ServeContext& context, const std::string& name) {
 
 std::string version_body(const ServeContext& context) { return to_text(JsonObject{{"version", context.version}}); }
 
-HttpResponse Health::answer() {
-  const engine::EngineState state = context_.engine.state();
-  const auto now = std::chrono::steady_clock::now();
-  if (state.steps != steps_ || state.running + state.waiting == 0) moved_ = now;
-  steps_ = state.steps;
-  const bool ok = now - moved_ < kLongestStep;
+HttpResponse health(const ServeContext& context) {
+  const engine::EngineState state = context.engine.state();
+  const bool ok = state.busy_s < std::chrono::duration<double>(context.longest_step).count();
   return {.status = ok ? 200 : 503,
           .body = to_text(JsonObject{{"status", ok ? "ok" : "stalled"},
+                                     {"busy_ms", static_cast<int64_t>(state.busy_s * 1000)},
                                      {"running", state.running},
                                      {"waiting", state.waiting},
                                      {"blocks_free", state.blocks_free},

@@ -24,17 +24,8 @@ std::string models_body(const ServeContext& context);
 HttpResponse one_model(const ServeContext& context, const std::string& name);
 std::string version_body(const ServeContext& context);
 
-// The state of the engine's loop, as the calls see it: 200 while it makes progress or has nothing to do.
-class Health {
- public:
-  explicit Health(const ServeContext& context) : context_(context) {}
-  // Of the I/O thread.
-  HttpResponse answer();
-
- private:
-  const ServeContext& context_;
-  uint64_t steps_ = 0;
-  std::chrono::steady_clock::time_point moved_ = std::chrono::steady_clock::now();
-};
+// The state of the engine's loop: 200 while it comes round or has nothing to do, 503 when one round takes longer than
+// context.longest_step.
+HttpResponse health(const ServeContext& context);
 
 }  // namespace unisono::serve

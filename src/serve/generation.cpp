@@ -5,7 +5,11 @@
 namespace unisono::serve {
 
 Generation::Generation(const ServeContext& context, std::shared_ptr<Reply> reply, Parts parts)
-    : context_(context), reply_(std::move(reply)), parts_(std::move(parts)), unfinished_(parts_.requests.size()) {}
+    : context_(context),
+      reply_(std::move(reply)),
+      parts_(std::move(parts)),
+      course_(context.metrics, reply_->origin(), parts_.requests.size()),
+      unfinished_(parts_.requests.size()) {}
 
 void Generation::start(const ServeContext& context, std::shared_ptr<Reply> reply, Parts parts) {
   const std::shared_ptr<Generation> generation(new Generation(context, std::move(reply), std::move(parts)));
@@ -17,6 +21,7 @@ void Generation::submit() {
   reply_->on_cancel([self = shared_from_this()] { self->cancel(); });
   for (size_t choice = 0; choice < parts_.requests.size(); choice++) {
     engine::Request& request = parts_.requests[choice];
+    request.owner = reply_->origin().owner;
     request.on_delta = [self = shared_from_this(), choice](engine::Delta&& delta) {
       auto moved = std::make_shared<engine::Delta>(std::move(delta));
       self->reply_->post([self, choice, moved] { self->take(choice, std::move(*moved)); });
@@ -25,6 +30,7 @@ void Generation::submit() {
     if (!id) return fail(refusal(id.error()));
     ids_.push_back(*id);
   }
+  course_.submitted();
   parts_.requests.clear();
   if (!parts_.stream) return;
   streaming_ = true;
@@ -34,7 +40,13 @@ void Generation::submit() {
 }
 
 void Generation::take(size_t choice, engine::Delta&& delta) {
+  course_.came(choice, delta);
   if (over_) return;
+  tell(choice, std::move(delta));
+  course_.written(choice);
+}
+
+void Generation::tell(size_t choice, engine::Delta&& delta) {
   if (delta.finish == engine::FinishReason::error) {
     return fail({.status = 500, .message = "The server failed on this request: " + delta.error, .code = "internal_error"});
   }
@@ -65,6 +77,7 @@ void Generation::take(size_t choice, engine::Delta&& delta) {
 
 void Generation::complete() {
   over_ = true;
+  reply_->note(course_.notes());
   if (streaming_) {
     reply_->write(parts_.answer->closing(usage_));
     reply_->finish();
@@ -75,17 +88,19 @@ void Generation::complete() {
 
 void Generation::fail(const ApiError& error) {
   over_ = true;
+  reply_->note(course_.notes());
   for (const engine::RequestId id : ids_) context_.engine.cancel(id);
   if (streaming_) {
     reply_->write(sse_event_text(error_body(error)) + sse_done());
     reply_->finish();
   } else {
-    reply_->send(error_response(error));
+    reply_->send(parts_.answer->refusal(error));
   }
 }
 
 void Generation::cancel() {
   over_ = true;
+  reply_->note(course_.notes());
   for (const engine::RequestId id : ids_) context_.engine.cancel(id);
 }
 

@@ -8,6 +8,7 @@
 #include "serve/api_error.h"
 #include "serve/context.h"
 #include "serve/reply.h"
+#include "serve/request_course.h"
 
 namespace unisono::serve {
 
@@ -33,11 +34,13 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void complete();
   void fail(const ApiError& error);
   void cancel();
+  void tell(size_t choice, engine::Delta&& delta);
   ApiError refusal(const Error& error) const;
 
   const ServeContext& context_;
   std::shared_ptr<Reply> reply_;
   Parts parts_;
+  RequestCourse course_;
   std::vector<engine::RequestId> ids_{};
   engine::Usage usage_{};
   size_t unfinished_ = 0;

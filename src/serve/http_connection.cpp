@@ -58,15 +58,26 @@ std::string percent_decode(std::string_view text) {
 }  // namespace
 
 Connection::Connection(tcp::socket socket, std::shared_ptr<HttpCore> core)
-    : socket_(std::move(socket)), core_(std::move(core)), timer_(core_->io) {}
+    : core_(std::move(core)), stream_(std::move(socket), core_->tls ? &*core_->tls : nullptr), timer_(core_->io) {}
 
 void Connection::start() {
   error_code ignored;
-  socket_.set_option(tcp::no_delay(true), ignored);
-  socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // to notice clients that vanished
-  const auto from = socket_.remote_endpoint(ignored);
+  tcp::socket& socket = stream_.socket();
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);  // to notice clients that vanished
+  const auto from = socket.remote_endpoint(ignored);
   if (!ignored) remote_ = from.address().to_string();
+  if (stream_.secure()) return greet();
   next_request();
+}
+
+void Connection::greet() {
+  arm(core_->limits.handshake);
+  stream_.handshake([self = shared_from_this()](error_code failure) {
+    if (self->state_ == State::closed) return;
+    if (failure || self->core_->draining) return self->cut();
+    self->next_request();
+  });
 }
 
 // ---- Reading a request
@@ -75,6 +86,8 @@ void Connection::next_request() {
   state_ = State::reading;
   header_accepted_ = false;
   record_ = {.remote = remote_};
+  owner_.clear();
+  more_headers_.clear();
   begun_ = std::chrono::steady_clock::now();
   parser_.emplace();
   parser_->eager(true);
@@ -113,20 +126,16 @@ bool Connection::accept_header() {
   const HttpRequest head = request_head();
   record_.method = head.method;
   record_.path = head.path;
-  if (const auto error = core_->guard ? core_->guard(head) : std::nullopt) {
-    refuse(*error);
-    return false;
-  }
-  const auto announced = parser_->content_length();
-  const size_t wanted = announced ? static_cast<size_t>(*announced) : parser_->chunked() ? core_->limits.body_bytes : 0;
-  if (wanted > kSmallBody) {
-    if (core_->bodies_bytes + wanted > core_->limits.all_bodies_bytes) {
-      refuse({.status = 503, .message = "Too many large requests at once; try again.", .code = "overloaded"});
+  more_headers_ = core_->cors.headers(head);
+  if (core_->guard && !core_->cors.is_question(head)) {
+    const Verdict verdict = core_->guard(head);
+    if (verdict.refusal) {
+      refuse(*verdict.refusal);
       return false;
     }
-    reserved_ = wanted;
-    core_->bodies_bytes += reserved_;
+    record_.owner = owner_ = verdict.owner;
   }
+  if (!reserve_body()) return false;
   if (parser_->is_done()) return true;
   arm(core_->limits.body);
   if (header[http::field::expect] == "100-continue") {
@@ -136,11 +145,24 @@ bool Connection::accept_header() {
   return true;
 }
 
+bool Connection::reserve_body() {
+  const auto announced = parser_->content_length();
+  const size_t wanted = announced ? static_cast<size_t>(*announced) : parser_->chunked() ? core_->limits.body_bytes : 0;
+  if (wanted <= kSmallBody) return true;
+  if (core_->bodies_bytes + wanted > core_->limits.all_bodies_bytes) {
+    refuse({.status = 503, .message = "Too many large requests at once; try again.", .code = "overloaded"});
+    return false;
+  }
+  reserved_ = wanted;
+  core_->bodies_bytes += reserved_;
+  return true;
+}
+
 void Connection::read() {
   if (read_pending_ || state_ == State::closed) return;
   if (state_ == State::answering && in_.size() >= kPipelinedBytes) return;
   read_pending_ = true;
-  socket_.async_read_some(in_.prepare(kReadBytes), [self = shared_from_this()](error_code failure, size_t n) {
+  stream_.read_some(in_.prepare(kReadBytes), [self = shared_from_this()](error_code failure, size_t n) {
     self->read_pending_ = false;
     self->in_.commit(n);
     self->on_read(failure);
@@ -158,6 +180,7 @@ void Connection::on_read(error_code failure) {
       }
       return parse();
     case State::answering: return read();
+    case State::greeting: return;
     case State::lingering: in_.consume(in_.size()); return read();
     case State::closed: return;
   }
@@ -182,9 +205,14 @@ void Connection::dispatch() {
   chunked_ = parser_->get().version() >= 11;
   keep_alive_ = parser_->keep_alive() && !core_->draining;
   complete_ = false;
-  exchange_ = std::make_shared<Exchange>(core_, shared_from_this());
+  exchange_ = std::make_shared<Exchange>(core_, shared_from_this(), Origin{owner_, std::chrono::steady_clock::now()});
   HttpRequest request = request_head();
+  request.owner = owner_;
   request.body = std::move(parser_->get().body());
+  if (core_->cors.is_question(request)) {
+    exchange_->send(Cors::answer());
+    return read();
+  }
   Router::Match match = core_->router.find(request.method, request.path);
   if (match.route) {
     request.tail = std::move(match.tail);
@@ -235,7 +263,7 @@ void Connection::on_deadline() {
 }
 
 void Connection::drain() {
-  const bool idle = state_ == State::reading && !parser_->got_some();
+  const bool idle = state_ == State::greeting || (state_ == State::reading && !parser_->got_some());
   if (idle) return cut();
   keep_alive_ = false;
 }
@@ -245,16 +273,16 @@ void Connection::cut() {
   const auto self = shared_from_this();
   const auto exchange = std::move(exchange_);
   exchange_.reset();
-  if (exchange) record(false);
   close();
-  if (exchange) exchange->cancel();
+  if (!exchange) return;
+  exchange->cancel();
+  record(false);
 }
 
 // Lets the client read the answer before the connection goes: closing with unread bytes would destroy it.
 void Connection::linger() {
   state_ = State::lingering;
-  error_code ignored;
-  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  stream_.end_writing(shared_from_this());
   in_.consume(in_.size());
   arm(kLinger);
   read();
@@ -263,8 +291,7 @@ void Connection::linger() {
 void Connection::close() {
   state_ = State::closed;
   timer_.cancel();
-  error_code ignored;
-  socket_.close(ignored);
+  stream_.close();
   release_body();
   core_->connections.erase(shared_from_this());
   if (core_->draining && core_->connections.empty() && core_->on_last_closed) core_->on_last_closed();

@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -17,7 +17,9 @@
 #include <unordered_set>
 
 #include "serve/api_error.h"
+#include "serve/http_cors.h"
 #include "serve/http_message.h"
+#include "serve/http_stream.h"
 #include "serve/reply.h"
 #include "serve/router.h"
 
@@ -33,6 +35,8 @@ struct HttpCore {
   Router router{};
   HttpLimits limits{};
   Guard guard{};
+  Cors cors{};
+  std::optional<boost::asio::ssl::context> tls{};
   std::function<void(const AccessRecord&)> on_answered{};
   std::atomic<bool> stopped{false};  // the I/O thread has ended or is about to
 
@@ -46,7 +50,7 @@ struct HttpCore {
 // A request's Reply. It outlives its connection when the handler keeps it, and then does nothing.
 class Exchange final : public Reply, public std::enable_shared_from_this<Exchange> {
  public:
-  Exchange(std::shared_ptr<HttpCore> core, std::shared_ptr<Connection> connection);
+  Exchange(std::shared_ptr<HttpCore> core, std::shared_ptr<Connection> connection, Origin origin);
 
   void send(HttpResponse response) override;
   void begin_stream(HttpResponse response) override;
@@ -55,6 +59,8 @@ class Exchange final : public Reply, public std::enable_shared_from_this<Exchang
   void on_cancel(std::function<void()> call) override;
   void post(std::function<void()> call) override;
   bool gone() const override { return gone_.load(std::memory_order_relaxed); }
+  const Origin& origin() const override { return origin_; }
+  void note(JsonObject facts) override;
 
   // For the connection: the client has left.
   void cancel();
@@ -67,6 +73,7 @@ class Exchange final : public Reply, public std::enable_shared_from_this<Exchang
 
   std::shared_ptr<HttpCore> core_;
   std::shared_ptr<Connection> connection_;  // until the answer is complete or the client has left
+  const Origin origin_;
   std::function<void()> on_cancel_{};
   bool streaming_ = false;
   std::atomic<bool> gone_{false};
@@ -84,14 +91,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class Exchange;
-  enum class State : uint8_t { reading, answering, lingering, closed };
+  enum class State : uint8_t { greeting, reading, answering, lingering, closed };
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
+  void greet();
   void next_request();
   void parse();
   void read();
   void on_read(boost::system::error_code failure);
   bool accept_header();
+  bool reserve_body();
   void dispatch();
   void run_handler(const Route& route, HttpRequest request);
   HttpRequest request_head() const;
@@ -114,10 +123,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void release_body();
   void record(bool complete);
 
-  boost::asio::ip::tcp::socket socket_;
   std::shared_ptr<HttpCore> core_;
+  Stream stream_;
   boost::asio::steady_timer timer_;
-  State state_ = State::reading;
+  State state_ = State::greeting;
 
   boost::beast::flat_buffer in_{};
   std::optional<Parser> parser_{};
@@ -127,6 +136,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::chrono::steady_clock::time_point begun_{};
   AccessRecord record_{};
   std::string remote_{};
+  std::string owner_{};
+  Headers more_headers_{};  // of the answer, CORS's
 
   std::shared_ptr<Exchange> exchange_{};
   bool head_only_ = false;  // HEAD: no body

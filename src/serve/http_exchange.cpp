@@ -9,8 +9,8 @@ namespace unisono::serve {
 
 namespace asio = boost::asio;
 
-Exchange::Exchange(std::shared_ptr<HttpCore> core, std::shared_ptr<Connection> connection)
-    : core_(std::move(core)), connection_(std::move(connection)) {}
+Exchange::Exchange(std::shared_ptr<HttpCore> core, std::shared_ptr<Connection> connection, Origin origin)
+    : core_(std::move(core)), connection_(std::move(connection)), origin_(std::move(origin)) {}
 
 void Exchange::on_io(std::function<void()> call) {
   if (core_->stopped) return;
@@ -70,6 +70,13 @@ void Exchange::post(std::function<void()> call) {
   });
 }
 
+void Exchange::note(JsonObject facts) {
+  on_io([self = shared_from_this(), facts = std::move(facts)] {
+    if (!self->connection_) return;
+    for (const auto& [name, value] : facts) self->connection_->record_.notes[name] = value;
+  });
+}
+
 void Exchange::complete() {
   connection_.reset();
   on_cancel_ = nullptr;
@@ -77,10 +84,10 @@ void Exchange::complete() {
 
 void Exchange::cancel() {
   gone_ = true;
-  connection_.reset();
   const auto call = std::move(on_cancel_);
   on_cancel_ = nullptr;
-  if (call) call();
+  if (call) call();  // which may still have something to note
+  connection_.reset();
 }
 
 void Exchange::broken() {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace unisono::serve {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
@@ -21,6 +23,7 @@ struct HttpRequest {
   std::string tail{};    // what a route's trailing '*' stands for
   Headers headers{};
   std::string body{};
+  std::string owner{};  // whose key it carries, as the guard calls it; empty: nobody's
 
   // The first header of this name, whatever its case; empty when there is none.
   std::string_view header(std::string_view name) const;
@@ -33,6 +36,12 @@ struct HttpResponse {
   std::string body{};
 };
 
+// Where a request comes from.
+struct Origin {
+  std::string owner{};                               // as HttpRequest has it
+  std::chrono::steady_clock::time_point received{};  // when its last byte was there
+};
+
 // What became of a request, for a log.
 struct AccessRecord {
   std::string remote{};  // the client's address
@@ -42,6 +51,8 @@ struct AccessRecord {
   uint64_t bytes = 0;    // written, header included
   double seconds = 0;    // from the request's first byte to the answer's last
   bool complete = true;  // false: cut off
+  std::string owner{};   // as HttpRequest has it
+  JsonObject notes{};    // what its handler had to say of it
 };
 
 struct HttpLimits {
@@ -50,10 +61,11 @@ struct HttpLimits {
   size_t all_bodies_bytes = 256 * 1024 * 1024;  // of all connections together
   size_t stream_buffer_bytes = 1024 * 1024;     // written but not yet taken by a slow reader; more: it is cut off
   int connections = 1024;
-  std::chrono::milliseconds idle{75'000};    // between two requests of a connection
-  std::chrono::milliseconds header{10'000};  // from a request's first byte to the end of its header
-  std::chrono::milliseconds body{60'000};    // from there to the end of its body
-  std::chrono::milliseconds write{30'000};   // without any byte taken by the client
+  std::chrono::milliseconds handshake{10'000};  // of TLS
+  std::chrono::milliseconds idle{75'000};       // between two requests of a connection
+  std::chrono::milliseconds header{10'000};     // from a request's first byte to the end of its header
+  std::chrono::milliseconds body{60'000};       // from there to the end of its body
+  std::chrono::milliseconds write{30'000};      // without any byte taken by the client
 };
 
 }  // namespace unisono::serve

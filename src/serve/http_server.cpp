@@ -1,5 +1,7 @@
 #include "serve/http_server.h"
 
+#include <pthread.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -35,6 +37,7 @@ struct HttpServer::Impl {
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{core->io.get_executor()};
   tcp::endpoint endpoint{};
   std::thread thread{};
+  bool secure = false;
 
   Result<void> bind(const std::string& host, uint16_t port);
   void accept();
@@ -134,11 +137,20 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& host, u
   impl->core->router = std::move(router);
   impl->core->limits = options.limits;
   impl->core->guard = std::move(options.guard);
+  impl->core->cors = Cors(std::move(options.cors_origins));
   impl->core->on_answered = std::move(options.on_answered);
+  if (options.tls) {
+    impl->secure = true;
+    if (auto loaded = load_tls(*options.tls, impl->core->tls.emplace(asio::ssl::context::tls_server)); !loaded)
+      return loaded.error();
+  }
   if (auto bound = impl->bind(host, port); !bound) return bound.error();
   impl->accept();
   Impl* running = impl.get();
-  impl->thread = std::thread([running] { running->run(); });
+  impl->thread = std::thread([running] {
+    pthread_setname_np(pthread_self(), "http");
+    running->run();
+  });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
@@ -154,7 +166,7 @@ uint16_t HttpServer::port() const { return impl_->endpoint.port(); }
 std::string HttpServer::address() const {
   const auto ip = impl_->endpoint.address();
   const std::string host = ip.is_v6() ? "[" + ip.to_string() + "]" : ip.to_string();
-  return "http://" + host + ":" + std::to_string(port());
+  return (impl_->secure ? "https://" : "http://") + host + ":" + std::to_string(port());
 }
 
 void HttpServer::stop(std::chrono::milliseconds grace) {

@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "serve/http_message.h"
+#include "serve/http_tls_files.h"
 #include "serve/router.h"
 
 namespace unisono::serve {
@@ -17,19 +20,21 @@ namespace unisono::serve {
 struct HttpOptions {
   HttpLimits limits{};
   Guard guard{};                                           // none: everybody is welcome
+  std::optional<TlsFiles> tls{};                           // none: plain HTTP
+  std::vector<std::string> cors_origins{};                 // as Cors takes them; none: no other page may
   std::function<void(const AccessRecord&)> on_answered{};  // on the I/O thread, for every request; must be quick
 };
 
 class HttpServer {
  public:
   // Binds, and serves until stopped. host: an address or a name; port 0: a free one. Fails with a sentence when the
-  // address can't be had.
+  // address can't be had or the TLS files aren't what they should be.
   static Result<std::unique_ptr<HttpServer>> start(const std::string& host, uint16_t port, Router router,
                                                    HttpOptions options = {});
   ~HttpServer();  // cuts what still runs and waits for the threads
 
   uint16_t port() const;
-  std::string address() const;  // "http://127.0.0.1:8080"
+  std::string address() const;  // "http://127.0.0.1:8080", "https://..." under TLS
 
   // Takes no new requests; those that run may finish within `grace`, then they are cut. Returns at once; may be called
   // again with less grace.

@@ -50,9 +50,10 @@ void Connection::add_head(const HttpResponse& response, bool stream) {
   out_ += "\r\nDate: " + http_date() + "\r\n";
   if (!response.content_type.empty()) out_ += "Content-Type: " + response.content_type + "\r\n";
   for (const auto& [name, value] : response.headers) out_ += name + ": " + value + "\r\n";
-  if (!stream) {
+  for (const auto& [name, value] : more_headers_) out_ += name + ": " + value + "\r\n";
+  if (!stream && response.status != 204) {
     out_ += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
-  } else if (chunked_) {
+  } else if (stream && chunked_) {
     out_ += "Transfer-Encoding: chunked\r\n";
   }
   out_ += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
@@ -109,17 +110,17 @@ void Connection::flush() {
 void Connection::write_some() {
   write_pending_ = true;
   if (state_ == State::answering) arm(core_->limits.write);
-  socket_.async_write_some(boost::asio::buffer(flight_.data() + sent_, flight_.size() - sent_),
-                           [self = shared_from_this()](error_code failure, size_t n) {
-                             self->write_pending_ = false;
-                             if (self->state_ == State::closed) return;
-                             if (failure) return self->cut();
-                             self->sent_ += n;
-                             self->record_.bytes += n;
-                             if (self->sent_ < self->flight_.size()) return self->write_some();
-                             if (self->state_ == State::answering) self->timer_.cancel();
-                             self->flush();
-                           });
+  stream_.write_some(boost::asio::buffer(flight_.data() + sent_, flight_.size() - sent_),
+                     [self = shared_from_this()](error_code failure, size_t n) {
+                       self->write_pending_ = false;
+                       if (self->state_ == State::closed) return;
+                       if (failure) return self->cut();
+                       self->sent_ += n;
+                       self->record_.bytes += n;
+                       if (self->sent_ < self->flight_.size()) return self->write_some();
+                       if (self->state_ == State::answering) self->timer_.cancel();
+                       self->flush();
+                     });
 }
 
 void Connection::answered() {

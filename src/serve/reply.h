@@ -31,6 +31,11 @@ class Reply {
 
   // The client has left: work for it can stop.
   virtual bool gone() const = 0;
+
+  // Whose request it is and when it came. Never changes.
+  virtual const Origin& origin() const = 0;
+  // Adds to what the log says of the request.
+  virtual void note(JsonObject facts) = 0;
 };
 
 }  // namespace unisono::serve

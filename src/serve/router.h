@@ -20,8 +20,12 @@ using Handler = std::function<void(const HttpRequest&, const std::shared_ptr<Rep
 // Where a handler runs: on the I/O thread, where it must be done within microseconds, or on a worker.
 enum class Where : uint8_t { io, worker };
 
-// Decides by a request without its body whether it may go on; the error is its answer.
-using Guard = std::function<std::optional<ApiError>(const HttpRequest&)>;
+// Decides by a request without its body whether it may go on, and whose it is.
+struct Verdict {
+  std::optional<ApiError> refusal{};  // its answer
+  std::string owner{};                // a name that is no secret; empty: nobody's in particular
+};
+using Guard = std::function<Verdict(const HttpRequest&)>;
 
 struct Route {
   std::string method{};
