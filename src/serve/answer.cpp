@@ -2,7 +2,13 @@
 
 #include <random>
 
+#include "serve/sse.h"
+
 namespace unisono::serve {
+
+std::string Answer::failure(const ApiError& error) { return sse_event_text(error_body(error)) + sse_done(); }
+
+HttpResponse Answer::refusal(const ApiError& error) { return error_response(error); }
 
 std::string random_id(std::string prefix) {
   std::random_device device;

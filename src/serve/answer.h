@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/request.h"
+#include "serve/api_error.h"
 #include "serve/context.h"
 #include "serve/openai_params.h"
 
@@ -23,6 +24,9 @@ class Answer {
   virtual std::string opening() = 0;
   virtual std::string part(int choice, const engine::Delta& delta) = 0;
   virtual std::string closing(const engine::Usage& usage) = 0;
+  // What is said instead when there can't be an answer: as a stream's last events, or whole.
+  virtual std::string failure(const ApiError& error);
+  virtual HttpResponse refusal(const ApiError& error);
 
   // Whole: collect() every delta of every choice, then the body.
   virtual void collect(int choice, const engine::Delta& delta) = 0;
