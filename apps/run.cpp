@@ -21,6 +21,8 @@ struct RunFlags {
   SamplingFlags sampling{};
   std::string prompt{}, file{}, system{};
   std::string schema{}, grammar{}, regex{};  // at most one
+  bool any_order = false;
+  std::string whitespace = "bounded";
   bool raw = false, json = false;
 };
 
@@ -60,20 +62,24 @@ Result<std::vector<text::TokenId>> prompt_tokens(const RunFlags& flags, const Se
 
 // What the answer must belong to, by the flags.
 Result<std::optional<grammar::Matcher>> constraint(const RunFlags& flags, const Session& session) {
-  using Kind = serve::ConstraintCall::Kind;
   serve::ConstraintCall call;
+  call.options.any_order = flags.any_order;
+  call.options.whitespace = *serve::whitespace_named(flags.whitespace);
   if (!flags.regex.empty()) {
-    call = {Kind::regex, Json(flags.regex), "--regex"};
+    call.shape = grammar::Shape::written(grammar::Shape::Kind::regex, flags.regex);
+    call.field = "--regex";
   } else if (!flags.schema.empty() || !flags.grammar.empty()) {
     const bool schema = !flags.schema.empty();
     std::ifstream file(schema ? flags.schema : flags.grammar, std::ios::binary);
     if (!file) return Error{"Can't read '" + (schema ? flags.schema : flags.grammar) + "'."};
     const std::string text(std::istreambuf_iterator<char>(file), {});
-    call = {Kind::gbnf, Json(text), "--grammar"};
+    call.field = schema ? "--json-schema" : "--grammar";
     if (schema) {
       auto json = parse_json(text);
       if (!json) return json.error();
-      call = {Kind::json_schema, *std::move(json), "--json-schema"};
+      call.shape = grammar::Shape::json(*std::move(json));
+    } else {
+      call.shape = serve::grammar_shape(text);
     }
   } else {
     return std::optional<grammar::Matcher>();
@@ -140,8 +146,15 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag("--json", flags->json,
                     "Print the answer, its token ids, why it ended and how long it took as one JSON object");
   auto* schema = command->add_option("--json-schema", flags->schema, "The answer is JSON of the schema in this file");
-  auto* grammar = command->add_option("--grammar", flags->grammar, "The answer belongs to the GBNF grammar in this file");
+  auto* grammar =
+      command->add_option("--grammar", flags->grammar, "The answer belongs to the grammar in this file, GBNF or Lark");
   auto* regex = command->add_option("--regex", flags->regex, "The answer matches this pattern (ECMA-262)");
+  command->add_flag("--any-order", flags->any_order, "With --json-schema: keys in any order, not as the schema has them")
+      ->needs(schema);
+  command->add_option("--whitespace", flags->whitespace, "With --json-schema: what may stand between tokens of JSON")
+      ->check(CLI::IsMember({"bounded", "compact", "flexible"}))
+      ->needs(schema)
+      ->capture_default_str();
   schema->excludes(grammar)->excludes(regex);
   grammar->excludes(regex);
   add_sampling_flags(*command, flags->sampling);

@@ -109,19 +109,19 @@ serve::ServeContext make_context(const ServeFlags& flags, Session& session, std:
   context.engine = serve::door_to(*session.engine);
   context.tokenizer = &session.loaded->tokenizer;
   context.chat_template = session.loaded->chat_template ? &*session.loaded->chat_template : nullptr;
+  context.chat = serve::chat_syntax(context.chat_template ? context.chat_template->source() : "", *context.tokenizer,
+                                    flags.tool_syntax);
   context.model.name = flags.name.empty() ? name_of(flags.model.model) : flags.name;
   context.model.vocab_size = session.loaded->description.hparams.vocab_size;
   context.model.max_context = session.engine->max_context();
   context.fingerprint = std::move(fingerprint);
   context.version = UNISONO_VERSION;
   context.created = std::time(nullptr);
-  return context;
-}
   context.log_bodies = flags.log_prompts;
   context.longest_step = std::chrono::seconds(flags.stall_s);
+  return context;
+}
 
-int run(const ServeFlags& flags) {
-  const sigset_t signals = hold_signals();
 // What the server counts needs the engine's state, and what it logs every answer.
 serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::string>& keys, serve::Metrics& metrics) {
   serve::HttpOptions http;
@@ -138,6 +138,8 @@ serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::
   return http;
 }
 
+int run(const ServeFlags& flags) {
+  const sigset_t signals = hold_signals();
   auto keys = read_keys(flags.key_file);
   if (!keys) return complain(keys.error());
   auto session = open_session(flags.model, false);
@@ -154,8 +156,8 @@ serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::
   (*session)->engine =
       std::make_unique<engine::Engine>((*session)->loaded->model, loaded.tokenizer, (*session)->team, options);
 
-  serve::Constraints constraints(loaded.tokenizer, options.end_tokens);
   serve::ServeContext context = make_context(flags, **session, *std::move(print));
+  serve::Constraints constraints(loaded.tokenizer, options.end_tokens, context.chat.marks);
   context.constraints = &constraints;
   serve::Metrics metrics(context.model.name, context.engine.state);
   context.metrics = &metrics;
@@ -172,8 +174,6 @@ serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::
 
 }  // namespace
 
-void add_serve(CLI::App& app, int& exit_code) {
-  auto flags = std::make_shared<ServeFlags>();
 void add_http_flags(CLI::App& command, ServeFlags& flags) {
   CLI::Option* certificates = command.add_option("--tls-cert", flags.tls_certificates,
                                                  "PEM file of the server's certificate and what signs it: HTTPS only");
@@ -198,6 +198,8 @@ void add_http_flags(CLI::App& command, ServeFlags& flags) {
   command.add_flag("--log-prompts", flags.log_prompts, "The same, with the requests' bodies");
 }
 
+void add_serve(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<ServeFlags>();
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, for any OpenAI client");
   add_model_flags(*command, flags->model);
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")->capture_default_str();
@@ -218,6 +220,10 @@ void add_http_flags(CLI::App& command, ServeFlags& flags) {
                    "Requests that begin alike share what was computed; changes speed, never an answer")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
+  std::vector<std::string> syntaxes;
+  for (const auto& syntax : serve::tool_syntaxes()) syntaxes.emplace_back(syntax.name);
+  command->add_option("--tool-syntax", flags->tool_syntax, "How the model writes calls of tools; by default as its chat template does")
+      ->check(CLI::IsMember(syntaxes));
   command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY");
   add_http_flags(*command, *flags);
   command->callback([flags, &exit_code] { exit_code = run(*flags); });

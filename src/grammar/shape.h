@@ -22,6 +22,7 @@ struct Shape {
     sequence,  // all of `parts`
     choice,    // one of `parts`
     many,      // `parts[0]`, any number of times, also never
+    listed,    // `parts[0]`, once or more, with `parts[1]` between
   };
 
   Kind kind = Kind::sequence;
@@ -48,6 +49,12 @@ struct Shape {
   static Shape many(Shape part) {
     Shape out{.kind = Kind::many};
     out.parts.push_back(std::move(part));
+    return out;
+  }
+  static Shape listed(Shape part, Shape between) {
+    Shape out{.kind = Kind::listed};
+    out.parts.push_back(std::move(part));
+    out.parts.push_back(std::move(between));
     return out;
   }
   static Shape optional(Shape part) { return choice({sequence({}), std::move(part)}); }

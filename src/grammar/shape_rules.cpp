@@ -43,6 +43,13 @@ class Compiler {
         core_.rules.peek(between).free(to);
         return add(shape.parts.at(0), between, between, depth + 1);
       }
+      case Shape::Kind::listed: {
+        const NodeId before = core_.rules.add(), after = core_.rules.add();
+        core_.rules.peek(from).free(before);
+        core_.rules.peek(after).free(to);
+        if (auto done = add(shape.parts.at(1), after, before, depth + 1); !done) return done;
+        return add(shape.parts.at(0), before, after, depth + 1);
+      }
       default: break;
     }
     auto rule = root_of(shape);

@@ -2,6 +2,8 @@
 
 #include <ctime>
 
+#include "serve/tool_prompt.h"
+
 namespace unisono::serve {
 
 namespace {
@@ -17,19 +19,30 @@ void rename_developers(text::ChatInput& input, std::string_view source) {
 
 }  // namespace
 
-Parsed<text::MarkedText> chat_text(const ServeContext& context, text::ChatInput& input) {
+Parsed<text::MarkedText> chat_text(const ServeContext& context, const text::ChatInput& input) {
   if (!context.chat_template) {
     return ApiError{.message = "The model '" + context.model.name + "' has no chat template; use /v1/completions.",
                     .param = "messages",
                     .code = "no_chat_template"};
   }
-  rename_developers(input, context.chat_template->source());
-  auto rendered = context.chat_template->render(input, std::time(nullptr));
-  if (!rendered) return ApiError{.message = rendered.error().message, .param = "messages", .code = "invalid_value"};
+  const std::string_view source = context.chat_template->source();
+  text::ChatInput prepared = input;
+  rename_developers(prepared, source);
+  if (!context.chat.told) write_tools(prepared, *context.chat.tools, source);
+  // SmolLM3's template knows tools by another name.
+  if (source.find("xml_tools") != source.npos && !prepared.tools.is_null())
+    prepared.variables["xml_tools"] = prepared.tools;
+  auto rendered = context.chat_template->render(prepared, std::time(nullptr));
+  if (!rendered) {
+    const std::string& at = rendered.error().subject;
+    return ApiError{.message = rendered.error().message,
+                    .param = at.starts_with("messages[") ? at : "messages",
+                    .code = "invalid_value"};
+  }
   return *std::move(rendered);
 }
 
-Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, text::ChatInput& input) {
+Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, const text::ChatInput& input) {
   const auto text = chat_text(context, input);
   if (const auto* error = std::get_if<ApiError>(&text)) return *error;
   return context.tokenizer->encode(std::get<text::MarkedText>(text));

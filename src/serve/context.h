@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "serve/metrics.h"
 #include "serve/openai_params.h"
+#include "serve/tool_syntax.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -26,12 +27,13 @@ struct ServeContext {
   EngineDoor engine{};
   const text::Tokenizer* tokenizer = nullptr;         // outlives the server
   const text::ChatTemplate* chat_template = nullptr;  // null: the model has none, and doesn't chat
+  ChatSyntax chat{};                                  // how its answers are taken apart
   Constraints* constraints = nullptr;                 // outlives the server; null: every answer is free
-  ModelFacts model{};
-  std::string fingerprint{};  // of weights, tokenizer, template and numerics
   Metrics* metrics = nullptr;                         // outlives the engine's work; null: nothing is counted
   bool log_bodies = false;                            // the log has requests' bodies, prompts included
   std::chrono::milliseconds longest_step{60'000};     // a loop that stands still for longer is ill
+  ModelFacts model{};
+  std::string fingerprint{};  // of weights, tokenizer, template and numerics
   std::string version{};      // of this program
   int64_t created = 0;        // when the model was loaded, seconds since the epoch
 };

@@ -14,7 +14,6 @@ constexpr std::string_view kNoEffect[] = {"user",
                                           "store",
                                           "metadata",
                                           "service_tier",
-                                          "parallel_tool_calls",
                                           "safety_identifier",
                                           "prompt_cache_key",
                                           "prompt_cache_retention",
@@ -24,8 +23,7 @@ struct Refused {
   std::string_view name, why;
 };
 constexpr Refused kRefused[] = {
-    {"tools", "this server can't call tools yet"},
-    {"functions", "this server can't call functions yet"},
+    {"functions", "use 'tools'"},
     {"audio", "the model answers in text"},
     {"prediction", "predicted outputs aren't built"},
     {"web_search_options", "this server doesn't search the web"},
@@ -42,70 +40,45 @@ void check_neutral(Fields& fields) {
                 "'" + std::string(name) + "' can only be " + to_text(neutral) + " here, not " + shown(*value) + ": " +
                     std::string(why) + ".");
   };
-  only("tool_choice", "none", "this server can't call tools yet");
-  only("function_call", "none", "this server can't call functions yet");
+  only("function_call", "none", "use 'tools' and 'tool_choice'");
   only("modalities", JsonArray{"text"}, "the model answers in text");
   only("verbosity", "medium", "the model doesn't know of it");
 }
 
-// Content of a message as one string.
-std::string read_content(Fields& fields, const Json& content, std::string_view name) {
-  if (content.is_string()) return std::string(content.get_string());
-  if (!content.is_array()) {
-    fields.fail(name, "invalid_type",
-                "'" + fields.full_name(name) + "' must be a string or an array of text parts, not " + shown(content) + ".");
-    return {};
-  }
-  std::string text;
+// A message's content is a string, or an array of text parts.
+void check_content(Fields& fields, const Json& content, std::string_view name) {
+  if (content.is_string()) return;
+  if (!content.is_array())
+    return fields.fail(
+        name, "invalid_type",
+        "'" + fields.full_name(name) + "' must be a string or an array of text parts, not " + shown(content) + ".");
   for (size_t i = 0; i < content.get_array().size(); i++) {
     const Json& part = content.get_array()[i];
     const std::string path = fields.full_name(name) + "[" + std::to_string(i) + "]";
-    if (!part.is_object()) {
-      fields.fail(
+    if (!part.is_object())
+      return fields.fail(
           {.message = "'" + path + "' must be an object, not " + shown(part) + ".", .param = path, .code = "invalid_type"});
-      return {};
-    }
     Fields inner(part.get_object(), path + ".");
     const auto type = inner.string("type");
     if (!type) inner.required("type");
     if (type && *type != "text")
       inner.fail("type", "unsupported_value",
                  "A part of type " + shown(Json(*type)) + " can't be read by this model; only \"text\" can.");
-    const auto piece = inner.string("text");
-    if (!piece) inner.required("text");
-    if (const auto error = inner.finish()) {
-      fields.fail(*error);
-      return {};
-    }
-    if (i > 0) text += '\n';
-    text += *piece;
+    if (!inner.string("text")) inner.required("text");
+    if (const auto error = inner.finish()) return fields.fail(*error);
   }
-  return text;
 }
 
-// Tool calls as templates expect them: the arguments an object where the client's string holds one.
-Json read_tool_calls(Fields& fields, const JsonArray& calls) {
-  JsonArray out;
+void check_tool_calls(Fields& fields, const JsonArray& calls) {
   for (size_t i = 0; i < calls.size(); i++) {
-    const std::string name = "tool_calls[" + std::to_string(i) + "]";
     const Json* function = calls[i].is_object() ? calls[i].get_object().if_contains("function") : nullptr;
     const Json* called = function && function->is_object() ? function->get_object().if_contains("name") : nullptr;
-    if (!called || !called->is_string()) {
-      fields.fail(name, "invalid_value",
-                  "'" + fields.full_name(name) +
-                      "' must be {\"id\", \"type\": \"function\", \"function\": {\"name\", \"arguments\"}}.");
-      return out;
-    }
-    JsonObject call = calls[i].get_object();
-    JsonObject& inner = call["function"].as_object();
-    const Json* arguments = inner.if_contains("arguments");
-    if (arguments && arguments->is_string()) {
-      auto parsed = parse_json(arguments->get_string());
-      if (parsed.ok() && parsed->is_object()) inner["arguments"] = *std::move(parsed);
-    }
-    out.push_back(std::move(call));
+    if (called && called->is_string()) continue;
+    const std::string name = "tool_calls[" + std::to_string(i) + "]";
+    return fields.fail(name, "invalid_value",
+                       "'" + fields.full_name(name) +
+                           "' must be {\"id\", \"type\": \"function\", \"function\": {\"name\", \"arguments\"}}.");
   }
-  return out;
 }
 
 // One message; mistakes are left in `fields`.
@@ -122,17 +95,18 @@ JsonObject read_message(Fields& fields) {
   message["role"] = *role;
   const JsonArray* calls = *role == "assistant" ? fields.array("tool_calls") : nullptr;
   const Json* content = calls ? fields.any("content") : fields.required("content");
-  if (content) {
-    message["content"] = read_content(fields, *content, "content");
-  } else {
-    message["content"] = nullptr;
+  if (content) check_content(fields, *content, "content");
+  message["content"] = content ? *content : Json("");
+  if (calls) {
+    check_tool_calls(fields, *calls);
+    message["tool_calls"] = *calls;
   }
-  if (calls) message["tool_calls"] = read_tool_calls(fields, *calls);
   if (*role == "tool") {
     if (const auto id = fields.string("tool_call_id")) message["tool_call_id"] = *id;
   }
   if (*role == "assistant") {
-    if (const auto thought = fields.string("reasoning_content")) message["reasoning_content"] = *thought;
+    for (const char* name : {"reasoning_content", "reasoning"})
+      if (const auto thought = fields.string(name)) message["reasoning_content"] = *thought;
     fields.refuse("audio", "the model can't hear");
     fields.refuse("function_call", "use 'tool_calls'");
     fields.refuse("refusal", "put what was said into 'content'");
@@ -185,11 +159,24 @@ void read_chat_logprobs(Fields& fields, engine::Request& request) {
     fields.fail("top_logprobs", "invalid_value", "'top_logprobs' needs 'logprobs': true.");
 }
 
+// llama.cpp's reasoning_format, vLLM's include_reasoning.
+void read_reasoning(Fields& fields, ChatCall& call) {
+  if (const auto format = fields.string("reasoning_format")) {
+    call.split_reasoning = *format != "none";
+    if (*format != "none" && *format != "auto" && *format != "deepseek")
+      fields.fail("reasoning_format", "invalid_value",
+                  "'reasoning_format' must be auto, deepseek or none, not " + shown(Json(*format)) + ".");
+  }
+  call.tell_reasoning = fields.boolean("include_reasoning").value_or(true);
+}
+
 }  // namespace
 
-text::ChatInput read_chat_input(Fields& fields) {
+text::ChatInput read_chat_input(Fields& fields, ToolCall& tools) {
   text::ChatInput input;
   input.messages = read_messages(fields);
+  tools = read_tools(fields);
+  input.tools = tools.listed;
   input.continue_final_message = fields.boolean("continue_final_message").value_or(false);
   input.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(!input.continue_final_message);
   if (input.continue_final_message && input.add_generation_prompt) {
@@ -215,7 +202,8 @@ Parsed<ChatCall> parse_chat(const Json& body, const ModelFacts& model) {
   call.generation = read_generation(fields, model);
   read_chat_lengths(fields, call.generation);
   read_chat_logprobs(fields, call.generation.request);
-  call.input = read_chat_input(fields);
+  call.input = read_chat_input(fields, call.tools);
+  read_reasoning(fields, call);
   for (const Refused& field : kRefused) fields.refuse(field.name, field.why);
   check_neutral(fields);
   fields.ignore(kNoEffect);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "serve/openai_params.h"
+#include "serve/tools.h"
 #include "text/chat_template.h"
 
 namespace unisono::serve {
@@ -9,13 +10,15 @@ namespace unisono::serve {
 struct ChatCall {
   GenerationCall generation{};
   text::ChatInput input{};
+  ToolCall tools{};
+  bool split_reasoning = true;  // reasoning has a field of its own; false: it stays in the content
+  bool tell_reasoning = true;
 };
 
 Parsed<ChatCall> parse_chat(const Json& body, const ModelFacts& model);
 
-// The fields that make a prompt: messages, add_generation_prompt, continue_final_message, chat_template_kwargs. Each
-// message becomes what templates know: role and content as strings, text parts joined by a line break, the arguments of
-// tool calls as objects.
-text::ChatInput read_chat_input(Fields& fields);
+// The fields that make a prompt: messages, tools and how they may be called, add_generation_prompt, continue_final_message,
+// chat_template_kwargs. Messages are checked and stay as they are; what templates know is the text room's.
+text::ChatInput read_chat_input(Fields& fields, ToolCall& tools);
 
 }  // namespace unisono::serve

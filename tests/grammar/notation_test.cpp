@@ -119,6 +119,13 @@ TEST(Shapes, PartsOfEveryKindFollowEachOther) {
   EXPECT_FALSE(takes(grammar, "<think>a"));
 }
 
+TEST(Shapes, ListsHaveTheirSeparatorBetweenOnly) {
+  const GrammarPtr grammar = made(Grammar::from_shape(Shape::listed(Shape::one_of({"a", "bb"}), Shape::text(", "))));
+  EXPECT_TRUE(takes(grammar, "a"));
+  EXPECT_TRUE(takes(grammar, "bb, a, a"));
+  for (const char* text : {"", "a,", "a, ", ", a", "aa"}) EXPECT_FALSE(takes(grammar, text)) << text;
+}
+
 TEST(Shapes, FreeTextMayNotBeginOrGoOnAsTold) {
   const GrammarPtr grammar = made(Grammar::from_shape(Shape::free({"<f>"}, "\\s*\\{\\s*\"name\"")));
   EXPECT_TRUE(takes(grammar, "so {\"name\": 1}"));

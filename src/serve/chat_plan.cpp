@@ -1,0 +1,45 @@
+#include "serve/chat_plan.h"
+
+#include "text/detokenizer.h"
+
+namespace unisono::serve {
+
+namespace {
+
+constexpr size_t kTail = 32;  // tokens: enough for the tag that opens or closes reasoning
+
+std::string end_of(const text::Tokenizer& tokenizer, const std::vector<engine::TokenId>& prompt) {
+  const size_t begin = prompt.size() - std::min(prompt.size(), kTail);
+  return text::detokenize(tokenizer, {prompt.begin() + static_cast<int64_t>(begin), prompt.end()}, true);
+}
+
+}  // namespace
+
+Parsed<std::shared_ptr<const AnswerReading>> plan_chat(const ServeContext& context, ChatCall& call,
+                                                       const std::vector<engine::TokenId>& prompt) {
+  GenerationCall& generation = call.generation;
+  auto reading = std::make_shared<AnswerReading>();
+  reading->syntax = context.chat;
+  reading->reasoning = reasoning_after(end_of(*context.tokenizer, prompt), context.chat.reasoning);
+  reading->split_reasoning = call.split_reasoning;
+  reading->tell_reasoning = call.tell_reasoning;
+  std::optional<grammar::Shape> content;
+  if (generation.constraint) content = generation.constraint->shape;
+  auto shape = answer_shape(context.chat, call.tools, reading->reasoning, content);
+  if (!shape)
+    return ApiError{.message = shape.error().message, .param = shape.error().subject, .code = "invalid_constraint"};
+  reading->tools = std::move(call.tools);
+  // The texts that tell the parts of an answer apart may be control tokens.
+  if (!context.chat.marks.empty()) generation.request.show_special = true;
+  if (!*shape) return std::shared_ptr<const AnswerReading>(std::move(reading));
+  const std::string field = generation.constraint ? generation.constraint->field : "tools";
+  if (context.constraints == nullptr)
+    return ApiError{.message = "This server gives free answers only.", .param = field, .code = "unsupported_value"};
+  auto matcher = context.constraints->matcher(
+      {.shape = **std::move(shape), .options = generation.schema_options, .field = field, .marks = true});
+  if (const auto* error = std::get_if<ApiError>(&matcher)) return *error;
+  generation.request.constraint = std::get<grammar::Matcher>(std::move(matcher));
+  return std::shared_ptr<const AnswerReading>(std::move(reading));
+}
+
+}  // namespace unisono::serve

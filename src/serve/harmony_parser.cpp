@@ -1,0 +1,81 @@
+#include "serve/harmony_parser.h"
+
+#include <algorithm>
+
+namespace unisono::serve {
+
+namespace {
+
+using Kind = AnswerPiece::Kind;
+constexpr std::string_view kMessage = "<|message|>", kEnd = "<|end|>";
+constexpr size_t kMaxHeader = 256;
+
+class HarmonyParser final : public AnswerParser {
+ public:
+  explicit HarmonyParser(const AnswerReading& reading) : reading_(reading) {}
+
+  void push(std::string_view text, std::vector<AnswerPiece>& out) override {
+    pending_ += text;
+    run(out, false);
+  }
+  void finish(std::vector<AnswerPiece>& out) override { run(out, true); }
+
+ private:
+  void run(std::vector<AnswerPiece>& out, bool last) {
+    std::string_view rest = pending_;
+    while (step(rest, out, last)) {
+    }
+    pending_.erase(0, pending_.size() - rest.size());
+  }
+
+  bool step(std::string_view& rest, std::vector<AnswerPiece>& out, bool last) {
+    const std::string_view mark = in_body_ ? kEnd : kMessage;
+    const size_t found = rest.find(mark);
+    if (!in_body_) {
+      if (found == rest.npos) {
+        // Text without any channel is content.
+        if (!rest.empty() && (rest.size() > kMaxHeader || (last && rest.find("<|") == rest.npos))) {
+          kind_ = Kind::content;
+          in_body_ = true;
+          return true;
+        }
+        return false;
+      }
+      begin(rest.substr(0, found), out);
+      rest.remove_prefix(found + mark.size());
+      return true;
+    }
+    const size_t size = found != rest.npos ? found : last ? rest.size() : rest.size() - begun(rest, mark);
+    if (size > 0) add_piece(out, kind_, rest.substr(0, size));
+    rest.remove_prefix(size);
+    if (found == rest.npos) return false;
+    rest.remove_prefix(mark.size());
+    in_body_ = false;
+    return true;
+  }
+
+  void begin(std::string_view header, std::vector<AnswerPiece>& out) {
+    in_body_ = true;
+    const bool thinks = header.find("<|channel|>analysis") != header.npos;
+    kind_ = thinks && reading_.split_reasoning ? Kind::reasoning : Kind::content;
+    constexpr std::string_view kTo = "to=functions.";
+    const size_t to = header.find(kTo);
+    if (to == header.npos) return;
+    const std::string_view name = header.substr(to + kTo.size());
+    out.push_back({Kind::call, std::string(name.substr(0, name.find_first_of(" <")))});
+    kind_ = Kind::arguments;
+  }
+
+  const AnswerReading& reading_;
+  std::string pending_{};
+  Kind kind_ = Kind::content;
+  bool in_body_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerParser> make_harmony_parser(const AnswerReading& reading) {
+  return std::make_unique<HarmonyParser>(reading);
+}
+
+}  // namespace unisono::serve
