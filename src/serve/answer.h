@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/request.h"
+#include "serve/answer_parser.h"
 #include "serve/api_error.h"
 #include "serve/context.h"
 #include "serve/openai_params.h"
@@ -56,10 +57,16 @@ struct PromptFacts {
   bool first_hidden = false;  // the first token isn't part of the text: a BOS that the server put there
 };
 
-std::unique_ptr<Answer> make_chat_answer(const ServeContext& context, const AnswerOptions& options, PromptFacts prompt);
+std::unique_ptr<Answer> make_chat_answer(const ServeContext& context, const AnswerOptions& options, PromptFacts prompt,
+                                         std::shared_ptr<const AnswerReading> reading);
 // prompts: options.n_prompts of them.
 std::unique_ptr<Answer> make_completion_answer(const ServeContext& context, const AnswerOptions& options,
                                                std::vector<PromptFacts> prompts);
+
+// told: what the response repeats of its request.
+std::unique_ptr<Answer> make_response_answer(const ServeContext& context, const AnswerOptions& options, JsonObject told,
+                                             std::shared_ptr<const AnswerReading> reading);
+std::unique_ptr<Answer> make_message_answer(const ServeContext& context, std::shared_ptr<const AnswerReading> reading);
 
 // "prefix" and random digits.
 std::string random_id(std::string prefix);

@@ -1,26 +1,30 @@
 #include "serve/api.h"
 
+#include "serve/anthropic_messages.h"
 #include "serve/endpoints.h"
 
 namespace unisono::serve {
 
 namespace {
 
+// How an API tells errors.
+using Refuse = HttpResponse (*)(const ApiError&);
+
 // One of the endpoints that take a JSON object.
-Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint) {
-  return [&context, endpoint](const HttpRequest& request, const std::shared_ptr<Reply>& reply) {
+Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint, Refuse refuse) {
+  return [&context, endpoint, refuse](const HttpRequest& request, const std::shared_ptr<Reply>& reply) {
     // Demanding the type keeps web pages of other origins from posting here unasked: browsers ask first for this one.
     if (!request.header("Content-Type").starts_with("application/json")) {
-      return reply->send(error_response({.status = 415,
-                                         .message = "The request needs the header 'Content-Type: application/json'.",
-                                         .code = "unsupported_media_type"}));
+      return reply->send(refuse({.status = 415,
+                                 .message = "The request needs the header 'Content-Type: application/json'.",
+                                 .code = "unsupported_media_type"}));
     }
+    if (context.log_bodies) reply->note({{"body", request.body}});
     const auto body = parse_json(request.body);
-    if (!body) return reply->send(error_response({.message = body.error().message, .code = "invalid_json"}));
+    if (!body) return reply->send(refuse({.message = body.error().message, .code = "invalid_json"}));
     if (!body->is_object())
       return reply->send(
-    if (context.log_bodies) reply->note({{"body", request.body}});
-          error_response({.message = "The body must be a JSON object, not " + shown(*body) + ".", .code = "invalid_type"}));
+          refuse({.message = "The body must be a JSON object, not " + shown(*body) + ".", .code = "invalid_type"}));
     endpoint(context, body->get_object(), reply);
   };
 }
@@ -29,11 +33,14 @@ Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint) {
 
 Router make_api(const ServeContext& context) {
   Router router;
-  const auto post = [&](const char* path, JsonEndpoint endpoint) {
-    router.add("POST", path, Where::worker, json_endpoint(context, endpoint));
+  const auto post = [&](const char* path, JsonEndpoint endpoint, Refuse refuse = error_response) {
+    router.add("POST", path, Where::worker, json_endpoint(context, endpoint, refuse));
   };
   post("/v1/chat/completions", chat_completions);
   post("/v1/completions", completions);
+  post("/v1/responses", responses);
+  post("/v1/messages", messages, anthropic_error_response);
+  post("/v1/messages/count_tokens", count_tokens, anthropic_error_response);
   post("/tokenize", tokenize);
   post("/detokenize", detokenize);
   post("/apply-template", apply_template);

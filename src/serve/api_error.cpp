@@ -14,7 +14,20 @@ const char* type_of(int status) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
 }  // namespace
+
+ApiError renamed(ApiError error, std::initializer_list<std::pair<std::string_view, std::string_view>> names) {
+  for (const auto& [from, to] : names) {
+    replace_all(error.param, from, to);
+    replace_all(error.message, from, to);
+  }
+  return error;
+}
 
 std::string error_body(const ApiError& error) {
   const JsonObject inner{{"message", error.message},

@@ -1,7 +1,10 @@
 // What a client is told when its request isn't honoured: OpenAI's error object.
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include "serve/http_message.h"
@@ -18,6 +21,10 @@ struct ApiError {
 // A value, or why there is none.
 template <class T>
 using Parsed = std::variant<T, ApiError>;
+
+// An error about fields that were translated, under the names that the client gave them: each first text of a pair becomes
+// the second, in this order.
+ApiError renamed(ApiError error, std::initializer_list<std::pair<std::string_view, std::string_view>> names);
 
 // {"error": {"message", "type", "param", "code"}}
 std::string error_body(const ApiError& error);

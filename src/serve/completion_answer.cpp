@@ -44,7 +44,8 @@ class CompletionAnswer final : public Answer {
   std::string whole(const engine::Usage& usage) override {
     JsonArray choices;
     for (int prompt = 0; prompt < options_.n_prompts; prompt++) {
-      for (const int candidate : best_of(prompt)) choices.push_back(whole_choice(static_cast<int>(choices.size()), candidate));
+      for (const int candidate : best_of(prompt))
+        choices.push_back(whole_choice(static_cast<int>(choices.size()), candidate));
     }
     return frame_.whole(std::move(choices), usage);
   }

@@ -1,11 +1,15 @@
 // The generating endpoints: prompts become tokens here, then the engine has them.
+#include <functional>
 #include <optional>
 
 #include "serve/answer.h"
+#include "serve/anthropic_messages.h"
+#include "serve/chat_plan.h"
 #include "serve/endpoints.h"
 #include "serve/generation.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completions.h"
+#include "serve/openai_responses.h"
 #include "serve/prompt_fit.h"
 #include "text/detokenizer.h"
 
@@ -51,32 +55,66 @@ void add_candidates(const GenerationCall& call, Tokens prompt, int max_tokens, c
 std::optional<ApiError> add_constraint(const ServeContext& context, GenerationCall& call) {
   if (!call.constraint) return {};
   if (context.constraints == nullptr)
-    return ApiError{.message = "This server gives free answers only.", .param = call.constraint->field, .code = "unsupported_value"};
+    return ApiError{
+        .message = "This server gives free answers only.", .param = call.constraint->field, .code = "unsupported_value"};
   auto matcher = context.constraints->matcher(*call.constraint);
   if (const auto* error = std::get_if<ApiError>(&matcher)) return *error;
   call.request.constraint = std::get<grammar::Matcher>(std::move(matcher));
   return {};
 }
 
-}  // namespace
+// What makes a chat one of an API's: what it calls the messages, how it tells answers, and how errors.
+struct ChatDress {
+  const char* messages;
+  std::function<std::unique_ptr<Answer>(const AnswerOptions&, PromptFacts, std::shared_ptr<const AnswerReading>)> answer;
+  HttpResponse (*refuse)(const ApiError&) = error_response;
+};
 
-void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
-  auto parsed = parse_chat(body, context.model);
-  if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
+// From a chat's call to the engine, in whatever dress.
+void run_chat(const ServeContext& context, Parsed<ChatCall> parsed, const std::shared_ptr<Reply>& reply,
+              const ChatDress& dress) {
+  if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(dress.refuse(*error));
   ChatCall& call = std::get<ChatCall>(parsed);
-  if (const auto error = add_constraint(context, call.generation)) return reply->send(error_response(*error));
-  auto prompt = fit_chat(context, call.input, call.generation, "messages");
-  if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
+  auto prompt = fit_chat(context, call.input, call.generation, dress.messages);
+  if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(dress.refuse(*error));
   auto& tokens = std::get<Tokens>(prompt);
+  auto reading = plan_chat(context, call, tokens);
+  if (const auto* error = std::get_if<ApiError>(&reading)) return reply->send(dress.refuse(*error));
   const AnswerOptions options = options_of(call.generation, 1, call.generation.n);
-  Generation::Parts parts{
-      .answer = make_chat_answer(context, options, {.tokens = tokens}),
-      .per_prompt = options.candidates,
-      .stream = call.generation.stream,
-      .prompt_field = "messages"};
+  Generation::Parts parts{.answer = dress.answer(options, {.tokens = tokens}, std::get<0>(std::move(reading))),
+                          .per_prompt = options.candidates,
+                          .stream = call.generation.stream,
+                          .prompt_field = dress.messages};
   const int room = context.model.max_context - static_cast<int>(tokens.size());
   add_candidates(call.generation, std::move(tokens), call.generation.max_tokens.value_or(room), options, parts.requests);
   Generation::start(context, reply, std::move(parts));
+}
+
+}  // namespace
+
+void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  run_chat(context, parse_chat(body, context.model), reply,
+           {.messages = "messages", .answer = [&context](const auto& options, PromptFacts prompt, auto reading) {
+              return make_chat_answer(context, options, std::move(prompt), std::move(reading));
+            }});
+}
+
+void responses(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  auto parsed = parse_response(body, context.model);
+  if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
+  ResponseCall& call = std::get<ResponseCall>(parsed);
+  run_chat(context, std::move(call.chat), reply,
+           {.messages = "input", .answer = [&](const auto& options, PromptFacts, auto reading) {
+              return make_response_answer(context, options, std::move(call.told), std::move(reading));
+            }});
+}
+
+void messages(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  run_chat(context, parse_messages(body, context.model), reply,
+           {.messages = "messages",
+            .answer = [&context](const auto&, PromptFacts,
+                                 auto reading) { return make_message_answer(context, std::move(reading)); },
+            .refuse = anthropic_error_response});
 }
 
 void completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {

@@ -1,4 +1,5 @@
-// /tokenize and /detokenize, in vLLM's shapes, and /apply-template, in llama.cpp's.
+// /tokenize and /detokenize in vLLM's shapes, /apply-template in llama.cpp's, and Anthropic's count of a message's tokens.
+#include "serve/anthropic_messages.h"
 #include "serve/chat_prompt.h"
 #include "serve/endpoints.h"
 #include "serve/logprobs.h"
@@ -35,17 +36,28 @@ void tokenize(const ServeContext& context, const JsonObject& body, const std::sh
     if (const auto error = fields.finish()) return reply->send(error_response(*error));
     return reply->send(tokens_response(context, context.tokenizer->encode(*prompt, add_special, true), with_texts));
   }
-  text::ChatInput input = read_chat_input(fields);
+  ToolCall tools;
+  text::ChatInput input = read_chat_input(fields, tools);
   if (const auto error = fields.finish()) return reply->send(error_response(*error));
   const auto prompt = chat_prompt(context, input);
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
   reply->send(tokens_response(context, std::get<std::vector<engine::TokenId>>(prompt), with_texts));
 }
 
+void count_tokens(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+  auto parsed = parse_count_tokens(body, context.model);
+  if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(anthropic_error_response(*error));
+  const auto prompt = chat_prompt(context, std::get<ChatCall>(parsed).input);
+  if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(anthropic_error_response(*error));
+  const size_t n = std::get<std::vector<engine::TokenId>>(prompt).size();
+  reply->send({.body = to_text(JsonObject{{"input_tokens", n}})});
+}
+
 void apply_template(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
   Fields fields(body);
   check_model(fields, context.model);
-  text::ChatInput input = read_chat_input(fields);
+  ToolCall tools;
+  text::ChatInput input = read_chat_input(fields, tools);
   if (const auto error = fields.finish()) return reply->send(error_response(*error));
   const auto text = chat_text(context, input);
   if (const auto* error = std::get_if<ApiError>(&text)) return reply->send(error_response(*error));

@@ -16,6 +16,9 @@ using JsonEndpoint = void (*)(const ServeContext&, const JsonObject& body, const
 
 void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 void completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void responses(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void messages(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void count_tokens(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 void tokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 void apply_template(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
 void detokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);

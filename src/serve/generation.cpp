@@ -91,7 +91,7 @@ void Generation::fail(const ApiError& error) {
   reply_->note(course_.notes());
   for (const engine::RequestId id : ids_) context_.engine.cancel(id);
   if (streaming_) {
-    reply_->write(sse_event_text(error_body(error)) + sse_done());
+    reply_->write(parts_.answer->failure(error));
     reply_->finish();
   } else {
     reply_->send(parts_.answer->refusal(error));

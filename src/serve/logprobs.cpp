@@ -105,9 +105,9 @@ JsonArray prompt_logprobs(const text::Tokenizer& tokenizer, const std::vector<en
   for (const engine::TokenResult& token : tokens) {
     JsonObject entry;
     const auto add = [&](engine::TokenId id, float logprob, int rank) {
-      entry.emplace(std::to_string(id), JsonObject{{"logprob", json_logprob(logprob)},
-                                                   {"rank", rank},
-                                                   {"decoded_token", token_text(tokenizer, id)}});
+      entry.emplace(
+          std::to_string(id),
+          JsonObject{{"logprob", json_logprob(logprob)}, {"rank", rank}, {"decoded_token", token_text(tokenizer, id)}});
     };
     add(token.id, token.logprob, token.rank);
     int rank = 0;

@@ -53,16 +53,17 @@ void read_best_of(Fields& fields, CompletionCall& call) {
   const int n = call.generation.n;
   call.best_of = static_cast<int>(fields.integer("best_of", 0, kMaxChoices).value_or(n));
   if (call.best_of < n)
-    fields.fail("best_of", "invalid_value",
-                "'best_of' must be at least 'n', which is " + std::to_string(n) + ", not " + std::to_string(call.best_of) + ".");
+    fields.fail(
+        "best_of", "invalid_value",
+        "'best_of' must be at least 'n', which is " + std::to_string(n) + ", not " + std::to_string(call.best_of) + ".");
   if (call.best_of > n && call.generation.stream)
     fields.fail("best_of", "invalid_value",
                 "'best_of' above 'n' can't be streamed: which answers are the best is known at their ends.");
   const size_t answers = call.prompts.size() * static_cast<size_t>(call.best_of);
   if (answers > kMaxChoices)
     fields.fail(call.best_of > n ? "best_of" : "n", "invalid_value",
-                std::string("Prompts times ") + (call.best_of > n ? "'best_of'" : "'n'") + " are " + std::to_string(answers) +
-                    " answers; a request may have " + std::to_string(kMaxChoices) + ".");
+                std::string("Prompts times ") + (call.best_of > n ? "'best_of'" : "'n'") + " are " +
+                    std::to_string(answers) + " answers; a request may have " + std::to_string(kMaxChoices) + ".");
 }
 
 }  // namespace

@@ -50,30 +50,31 @@ void read_sampling(Fields& fields, const ModelFacts& model, decode::SamplingPara
   }
 }
 
-void add_stop(Fields& fields, const Json& value, engine::Request& request) {
+void add_stop(Fields& fields, std::string_view name, const Json& value, engine::Request& request) {
+  const std::string field = "'" + std::string(name) + "'";
   if (!value.is_string())
-    return fields.fail("stop", "invalid_type", "'stop' must be a string or an array of strings, not " + shown(value) + ".");
+    return fields.fail(name, "invalid_type", field + " must be a string or an array of strings, not " + shown(value) + ".");
   const auto& text = value.get_string();
   if (text.empty())
-    return fields.fail("stop", "invalid_value", "'stop' can't have an empty string: it would match everywhere.");
+    return fields.fail(name, "invalid_value", field + " can't have an empty string: it would match everywhere.");
   if (text.size() > kMaxStopBytes)
-    return fields.fail("stop", "invalid_value",
-                       "A string in 'stop' is longer than " + std::to_string(kMaxStopBytes) + " bytes.");
+    return fields.fail(name, "invalid_value",
+                       "A string in " + field + " is longer than " + std::to_string(kMaxStopBytes) + " bytes.");
   request.stop.emplace_back(text);
 }
 
+void read_stops(Fields& fields, std::string_view name, engine::Request& request) {
+  const Json* stop = fields.any(name);
+  if (!stop) return;
+  if (!stop->is_array()) return add_stop(fields, name, *stop, request);
+  if (stop->get_array().size() > kMaxStopStrings)
+    return fields.fail(name, "invalid_value",
+                       "'" + std::string(name) + "' has " + std::to_string(stop->get_array().size()) +
+                           " strings; at most " + std::to_string(kMaxStopStrings) + " are taken.");
+  for (const Json& one : stop->get_array()) add_stop(fields, name, one, request);
+}
+
 void read_ends(Fields& fields, const ModelFacts& model, engine::Request& request) {
-  if (const Json* stop = fields.any("stop")) {
-    if (!stop->is_array()) {
-      add_stop(fields, *stop, request);
-    } else if (stop->get_array().size() > kMaxStopStrings) {
-      fields.fail("stop", "invalid_value",
-                  "'stop' has " + std::to_string(stop->get_array().size()) + " strings; at most " +
-                      std::to_string(kMaxStopStrings) + " are taken.");
-    } else {
-      for (const Json& one : stop->get_array()) add_stop(fields, one, request);
-    }
-  }
   if (const JsonArray* ids = fields.array("stop_token_ids")) {
     for (const Json& one : *ids) {
       const auto id = whole_number(one);
@@ -115,8 +116,8 @@ void read_salt(Fields& fields, engine::Request& request) {
 void read_turn(Fields& fields, engine::Request& request) {
   if (const auto seconds = fields.number("timeout", 0, kMaxTimeoutSeconds)) {
     if (*seconds == 0) fields.fail("timeout", "invalid_value", "'timeout' must be above 0 seconds.");
-    request.deadline = std::chrono::steady_clock::now() +
-                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(*seconds));
+    request.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                              std::chrono::duration<double>(*seconds));
   }
   request.priority = static_cast<int>(fields.integer("priority", INT32_MIN, INT32_MAX).value_or(0));
 }
@@ -150,19 +151,26 @@ void read_told(Fields& fields, GenerationCall& call) {
 
 }  // namespace
 
-GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
+GenerationCall read_common(Fields& fields, const ModelFacts& model, std::string_view stop) {
   GenerationCall call;
   check_model(fields, model);
   read_sampling(fields, model, call.request.sampling);
+  read_stops(fields, stop, call.request);
   read_ends(fields, model, call.request);
-  read_stream(fields, call);
-  call.constraint = read_constraint(fields);
-  call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   read_salt(fields, call.request);
   read_turn(fields, call.request);
   read_truncation(fields, call.truncation);
-  read_told(fields, call);
   call.request.show_special = !fields.boolean("skip_special_tokens").value_or(true);
+  return call;
+}
+
+GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
+  GenerationCall call = read_common(fields, model);
+  read_stream(fields, call);
+  call.constraint = read_constraint(fields);
+  call.schema_options = call.constraint ? call.constraint->options : read_schema_options(fields);
+  call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  read_told(fields, call);
   return call;
 }
 

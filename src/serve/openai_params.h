@@ -28,6 +28,7 @@ struct GenerationCall {
   engine::Request request{};        // without prompt, choice index and on_delta
   std::optional<int> max_tokens{};  // absent: the endpoint's default; 0 only for completions
   std::optional<ConstraintCall> constraint{};
+  grammar::JsonSchemaOptions schema_options{};  // for its schemas, and for those of tools
   int n = 1;
   Truncation truncation{};
   std::optional<int> prompt_logprobs{};  // tell the prompt's, and of this many likeliest tokens at each place
@@ -44,8 +45,13 @@ inline constexpr int kMaxStopStrings = 16;
 inline constexpr int kMaxTimeoutSeconds = 7 * 24 * 3600;
 inline constexpr size_t kMaxStopBytes = 1024;  // of one stop string
 
-// Reads them, all but the fields of log-probabilities and of lengths whose meaning differs between endpoints. Mistakes
-// are left in `fields`. An absent seed is drawn at random.
+// The fields that every API has, or takes as ours: the model, how tokens are chosen, when the answer ends, whose turn it
+// is, and what is cut from a prompt. `stop` is the API's name of the stop strings. Mistakes are left in `fields`. An absent
+// seed is drawn at random.
+GenerationCall read_common(Fields& fields, const ModelFacts& model, std::string_view stop = "stop");
+
+// These, and what OpenAI's chat and completions share besides: streaming, constraints, n, and what is told. Neither the
+// fields of log-probabilities nor those of lengths, whose meaning differs between endpoints.
 GenerationCall read_generation(Fields& fields, const ModelFacts& model);
 
 // "model": absent, or the served model's name; else a mistake with status 404.

@@ -8,8 +8,8 @@ namespace unisono::serve {
 
 namespace {
 
-// Tokens a prompt may have before it is cut, and those that are left of it then. An answer gets the tokens it asks for, up to
-// half of the context; one that asks for none is happy with one, but when there is something to cut it gets a quarter.
+// Tokens a prompt may have before it is cut, and those that are left of it then. An answer gets the tokens it asks for, up
+// to half of the context; one that asks for none is happy with one, but when there is something to cut it gets a quarter.
 struct Room {
   int until_cut = 0, after_cut = 0;
 };
@@ -52,7 +52,8 @@ text::ChatInput from_turn(const text::ChatInput& input, size_t n_system, size_t 
 Parsed<Tokens> drop_turns(const ServeContext& context, const text::ChatInput& input, size_t room) {
   const JsonArray& messages = input.messages.get_array();
   size_t n_system = 0;
-  while (n_system < messages.size() && (role_of(messages[n_system]) == "system" || role_of(messages[n_system]) == "developer"))
+  while (n_system < messages.size() &&
+         (role_of(messages[n_system]) == "system" || role_of(messages[n_system]) == "developer"))
     n_system++;
   std::vector<size_t> starts;
   for (size_t i = n_system + 1; i < messages.size(); i++)
@@ -78,7 +79,8 @@ Parsed<Tokens> drop_turns(const ServeContext& context, const text::ChatInput& in
 
 }  // namespace
 
-Parsed<Tokens> fit_chat(const ServeContext& context, text::ChatInput& input, const GenerationCall& call, const std::string& field) {
+Parsed<Tokens> fit_chat(const ServeContext& context, text::ChatInput& input, const GenerationCall& call,
+                        const std::string& field) {
   auto prompt = chat_prompt(context, input);
   if (std::holds_alternative<ApiError>(prompt)) return prompt;
   const Room room = room_for(call, context.model.max_context);

@@ -1,6 +1,7 @@
 """Answers held to OpenAI's own description of its API, where it is at hand (UNISONO_OPENAPI or ../shared/data)."""
 import json
 import os
+import urllib.request
 from pathlib import Path
 
 import jsonschema
@@ -47,25 +48,78 @@ def test_chat(server, schema):
     schema("CreateChatCompletionResponse", chat(server, n=2, logprobs=True, top_logprobs=3, stop=["a"]))
 
 
+def complete(server, **fields):
+    return server.post("/v1/completions", {"model": MODEL, "prompt": "Hi", "max_tokens": 4, "seed": 1} | fields)[1]
+
+
+def respond(server, **fields):
+    return server.post("/v1/responses", {"model": MODEL, "input": "Hi", "max_output_tokens": 4, "seed": 1} | fields)[1]
+
+
 def test_completions(server, schema):
-    body = {"model": MODEL, "prompt": "Hi", "max_tokens": 4, "seed": 1}
-    schema("CreateCompletionResponse", server.post("/v1/completions", body)[1])
-    schema("CreateCompletionResponse", server.post("/v1/completions", body | {"logprobs": 2, "n": 2})[1])
+    # The log-probabilities of an echo begin with null, for which the description has no word.
+    for fields in ({}, {"logprobs": 2, "n": 2}, {"best_of": 3, "echo": True},
+                   {"prompt_logprobs": 1, "return_token_ids": True, "return_timings": True}):
+        schema("CreateCompletionResponse", complete(server, **fields))
 
 
-def test_chunks(client, schema):
-    fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4, "stream_options": {"include_usage": True}}
-    chunks = 0
-    with client.chat.completions.with_streaming_response.create(stream=True, logprobs=True, **fields) as answer:
-        for line in answer.iter_lines():
-            if line.startswith("data: {"):
-                schema("CreateChatCompletionStreamResponse", json.loads(line[6:]))
-                chunks += 1
-    assert chunks >= 4
+def test_responses(server, schema):
+    for fields in ({}, {"instructions": "Be brief.", "metadata": {"a": "b"}, "temperature": 0, "truncation": "auto"},
+                   {"include": ["message.output_text.logprobs"], "top_logprobs": 2}, {"max_output_tokens": 200},
+                   {"text": {"format": {"type": "json_object"}}}, {"user": "me", "store": False, "tool_choice": "none", "tools": []}):
+        schema("Response", respond(server, **fields))
+
+
+def chunks(server, path, body):
+    """The data of a stream's events, and their names where they have one."""
+    request = urllib.request.Request(server.url + path, json.dumps(body | {"stream": True}).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        blocks = answer.read().decode().split("\n\n")
+    out = []
+    for block in blocks:
+        lines = dict(line.split(": ", 1) for line in block.split("\n") if line)
+        if lines.get("data", "").startswith("{"):
+            out.append((lines.get("event"), json.loads(lines["data"])))
+    return out
+
+
+def test_chat_chunks(server, schema):
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
+    for fields in ({}, {"logprobs": True, "n": 2, "stream_options": {"include_usage": True}},
+                   {"return_token_ids": True, "return_timings": True, "stream_options": {"continuous_usage_stats": True}}):
+        events = chunks(server, "/v1/chat/completions", body | fields)
+        assert len(events) >= 4
+        for _, event in events:
+            schema("CreateChatCompletionStreamResponse", event)
+
+
+def test_completion_chunks(server, schema):
+    body = {"model": MODEL, "prompt": "Hi", "max_tokens": 4}
+    for fields in ({}, {"logprobs": 2, "n": 2}, {"stream_options": {"include_usage": True}, "return_token_ids": True}):
+        for _, event in chunks(server, "/v1/completions", body | fields):
+            # The description has no schema of its own for a chunk of completions: a chunk is a completion that isn't ended.
+            for choice in event["choices"]:
+                choice["finish_reason"] = choice["finish_reason"] or "stop"
+            if event.get("usage", 0) is None:
+                del event["usage"]
+            schema("CreateCompletionResponse", event)
+
+
+def test_response_events(server, schema):
+    body = {"model": MODEL, "input": "Hi", "max_output_tokens": 6}
+    for fields in ({}, {"include": ["message.output_text.logprobs"], "top_logprobs": 2, "instructions": "Be brief."}):
+        events = chunks(server, "/v1/responses", body | fields)
+        assert len(events) >= 9
+        for name, event in events:
+            assert name == event["type"]
+            schema("ResponseStreamEvent", event)
 
 
 def test_models_and_errors(server, schema):
     schema("ListModelsResponse", server.get("/v1/models"))
     schema("Model", server.get(f"/v1/models/{MODEL}"))
     schema("ErrorResponse", chat(server, temperature="hot"))
+    schema("ErrorResponse", complete(server, prompt=[]))
+    schema("ErrorResponse", respond(server, store=True))
     schema("ErrorResponse", server.post("/v1/nothing", {})[1])

@@ -274,9 +274,10 @@ TEST_F(ApiTest, TellsTokenIds) {
   EXPECT_EQ(to_text(answer.body.at("choices").at(0).at("token_ids")), ids);
   EXPECT_TRUE(answer.body.at("choices").at(0).at("logprobs").is_null());
   // In a stream: the prompt's once, each of the answer's once, also that of half a character.
-  for (const auto& [path, body] : {std::pair{"/v1/completions", R"({"prompt":"ab","stream":true,"return_token_ids":true})"},
-                                   {"/v1/chat/completions",
-                                    R"({"messages":[{"role":"user","content":"Hi"}],"stream":true,"return_token_ids":true})"}}) {
+  for (const auto& [path, body] :
+       {std::pair{"/v1/completions", R"({"prompt":"ab","stream":true,"return_token_ids":true})"},
+        {"/v1/chat/completions",
+         R"({"messages":[{"role":"user","content":"Hi"}],"stream":true,"return_token_ids":true})"}}) {
     JsonArray streamed;
     int prompts = 0;
     for (const std::string& text : stream(path, body)) {
@@ -284,7 +285,8 @@ TEST_F(ApiTest, TellsTokenIds) {
       const Json event = *parse_json(text);
       const JsonObject& choice = event.at("choices").at(0).as_object();
       prompts += static_cast<int>(choice.contains("prompt_token_ids") || event.as_object().contains("prompt_token_ids"));
-      if (const Json* some = choice.if_contains("token_ids")) streamed.insert(streamed.end(), some->as_array().begin(), some->as_array().end());
+      if (const Json* some = choice.if_contains("token_ids"))
+        streamed.insert(streamed.end(), some->as_array().begin(), some->as_array().end());
     }
     EXPECT_EQ(prompts, 1) << path;
     EXPECT_EQ(to_text(streamed), ids) << path;
@@ -322,14 +324,15 @@ TEST_F(ApiTest, TellsWhereTheTimeWent) {
   EXPECT_EQ(timings.at("prompt_per_second"), 500.0);
   EXPECT_EQ(timings.at("predicted_n"), 10);
   EXPECT_EQ(timings.at("predicted_per_second"), 1800.0);
-  const auto events =
-      stream("/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hi"}],"stream":true,"return_timings":true})");
+  const auto events = stream("/v1/chat/completions",
+                             R"({"messages":[{"role":"user","content":"Hi"}],"stream":true,"return_timings":true})");
   EXPECT_EQ(parse_json(events[events.size() - 2])->at("choices").at(0).at("timings").at("predicted_n"), 10);
 }
 
 TEST_F(ApiTest, DeadlinesAndCancellationsEndAnswersThatHaveBegun) {
   engine_.end_after = 2;
-  for (const auto& [reason, name] : {std::pair{engine::FinishReason::deadline, "deadline"}, {engine::FinishReason::cancelled, "cancelled"}}) {
+  for (const auto& [reason, name] :
+       {std::pair{engine::FinishReason::deadline, "deadline"}, {engine::FinishReason::cancelled, "cancelled"}}) {
     engine_.end_as = reason;
     const Answer answer = complete(R"("seed":1)");
     ASSERT_EQ(answer.status, 200) << answer.text;
@@ -345,7 +348,8 @@ TEST_F(ApiTest, CutsPromptsAsAsked) {
   const std::string letters = std::string(2500, 'a') + "xyz";
   const auto prompt_of = [&](std::string_view fields) {
     const size_t before = engine_.requests().size();
-    const Answer answer = ask(post("/v1/completions", R"({"prompt":")" + letters + R"(","max_tokens":100,)" + std::string(fields) + "}"));
+    const Answer answer =
+        ask(post("/v1/completions", R"({"prompt":")" + letters + R"(","max_tokens":100,)" + std::string(fields) + "}"));
     EXPECT_EQ(answer.status, 200) << answer.text;
     EXPECT_EQ(engine_.requests().size(), before + 1);
     return engine_.requests().back().prompt;
@@ -354,10 +358,12 @@ TEST_F(ApiTest, CutsPromptsAsAsked) {
   EXPECT_EQ(prompt_of(R"("truncate_prompt_tokens":-1)").size(), 1948u);
   EXPECT_EQ(prompt_of(R"("truncation":"auto")").size(), 1948u);
   EXPECT_EQ(prompt_of(R"("truncation":"auto","min_tokens":1)").back(), 'z');
-  const Answer echo = ask(post("/v1/completions", R"({"prompt":"abc","echo":true,"truncate_prompt_tokens":3,"max_tokens":0,"logprobs":0})"));
+  const Answer echo = ask(
+      post("/v1/completions", R"({"prompt":"abc","echo":true,"truncate_prompt_tokens":3,"max_tokens":0,"logprobs":0})"));
   EXPECT_EQ(echo.body.at("choices").at(0).at("text"), "bc");
   EXPECT_EQ(to_text(echo.body.at("choices").at(0).at("logprobs").at("tokens")), R"(["<|begin|>","b","c"])");
-  const Answer ids = ask(post("/v1/completions", R"({"prompt":[97,98,99],"echo":true,"truncate_prompt_tokens":2,"max_tokens":0})"));
+  const Answer ids =
+      ask(post("/v1/completions", R"({"prompt":[97,98,99],"echo":true,"truncate_prompt_tokens":2,"max_tokens":0})"));
   EXPECT_EQ(ids.body.at("choices").at(0).at("text"), "bc");
 }
 
@@ -365,8 +371,9 @@ TEST_F(ApiTest, ChatsDropTheirOldestTurns) {
   const auto message = [](const char* role, char letter, size_t n) {
     return std::string(R"({"role":")") + role + R"(","content":")" + std::string(n, letter) + R"("})";
   };
-  const std::string talk = message("system", 's', 100) + "," + message("user", 'A', 900) + "," + message("assistant", 'B', 300) + "," +
-                           message("user", 'C', 500) + "," + message("assistant", 'D', 300) + "," + message("user", 'E', 100);
+  const std::string talk = message("system", 's', 100) + "," + message("user", 'A', 900) + "," +
+                           message("assistant", 'B', 300) + "," + message("user", 'C', 500) + "," +
+                           message("assistant", 'D', 300) + "," + message("user", 'E', 100);
   const auto shown = [&](std::string_view fields) {
     const Answer answer = ask(post("/v1/chat/completions", R"({"messages":[)" + talk + "]," + std::string(fields) + "}"));
     if (answer.status != 200) return answer.text;
@@ -379,10 +386,79 @@ TEST_F(ApiTest, ChatsDropTheirOldestTurns) {
   EXPECT_EQ(shown(R"("max_tokens":5,"truncation":"auto")"), "CDE");
   EXPECT_EQ(shown(R"("max_tokens":1010,"truncation":"auto")"), "E");
   EXPECT_EQ(shown(R"("truncation":"auto")"), "CDE");
-  const Answer hopeless = ask(post("/v1/chat/completions", R"({"messages":[)" + message("user", 'A', 5) + "," + message("assistant", 'B', 5) + "," +
-                                                               message("user", 'C', 3000) + R"(],"truncation":"auto"})"));
+  const Answer hopeless =
+      ask(post("/v1/chat/completions", R"({"messages":[)" + message("user", 'A', 5) + "," + message("assistant", 'B', 5) +
+                                           "," + message("user", 'C', 3000) + R"(],"truncation":"auto"})"));
   EXPECT_EQ(hopeless.body.at("error").at("code"), "context_length_exceeded");
   EXPECT_THAT(str(hopeless.body.at("error").at("message")), testing::AllOf(HasSubstr("2048"), HasSubstr("3")));
+}
+
+TEST_F(ApiTest, ResponsesAreChatsInAnotherDress) {
+  const Answer whole = ask(post("/v1/responses", R"({"input":"Hi","instructions":"Be brief.","max_output_tokens":5})"));
+  ASSERT_EQ(whole.status, 200) << whole.text;
+  EXPECT_EQ(text::detokenize(byte_tokenizer(), engine_.requests()[0].prompt, true), "system:Be brief.;user:Hi;assistant:");
+  EXPECT_EQ(engine_.requests()[0].max_tokens, 5);
+  EXPECT_EQ(whole.body.at("status"), "incomplete");
+  EXPECT_EQ(whole.body.at("incomplete_details").at("reason"), "max_output_tokens");
+  EXPECT_EQ(whole.body.at("output").at(0).at("content").at(0).at("text"), "Hello");
+  EXPECT_EQ(whole.body.at("usage").at("output_tokens"), 5);
+  EXPECT_EQ(whole.body.at("usage").at("input_tokens_details").at("cached_tokens"), 2);
+  std::string text;
+  std::vector<std::string> types;
+  for (const std::string& data : stream("/v1/responses", R"({"input":"Hi","stream":true})")) {
+    const Json event = *parse_json(data);
+    EXPECT_EQ(event.at("sequence_number"), types.size());
+    const std::string type = str(event.at("type"));
+    if (type == "response.output_text.delta") text += str(event.at("delta"));
+    types.push_back(type);
+    if (type != "response.completed") continue;
+    EXPECT_EQ(str(event.at("response").at("output").at(0).at("content").at(0).at("text")), text);
+  }
+  EXPECT_EQ(text, "Hello \u00e9!");
+  types.erase(std::unique(types.begin(), types.end()), types.end());
+  EXPECT_THAT(types, ElementsAre("response.created", "response.in_progress", "response.output_item.added",
+                                 "response.content_part.added", "response.output_text.delta", "response.output_text.done",
+                                 "response.content_part.done", "response.output_item.done", "response.completed"));
+  engine_.fail_after = 3;
+  const auto events = stream("/v1/responses", R"({"input":"Hi","stream":true})");
+  const Json failed = *parse_json(events.back());
+  EXPECT_EQ(failed.at("type"), "response.failed");
+  EXPECT_EQ(failed.at("response").at("status"), "failed");
+  EXPECT_THAT(str(failed.at("response").at("error").at("message")), HasSubstr("something broke"));
+}
+
+TEST_F(ApiTest, MessagesAreChatsInAnotherDress) {
+  const std::string body = R"({"messages":[{"role":"user","content":"Hi"}],"system":"Be brief.","max_tokens":)";
+  const Answer whole = ask(post("/v1/messages", body + "50}"));
+  ASSERT_EQ(whole.status, 200) << whole.text;
+  EXPECT_EQ(text::detokenize(byte_tokenizer(), engine_.requests()[0].prompt, true), "system:Be brief.;user:Hi;assistant:");
+  EXPECT_EQ(to_text(whole.body.at("content")), "[{\"type\":\"text\",\"text\":\"Hello \u00e9!\"}]");
+  EXPECT_EQ(whole.body.at("stop_reason"), "end_turn");
+  EXPECT_EQ(whole.body.at("usage").at("cache_read_input_tokens"), 2);
+  EXPECT_EQ(whole.body.at("usage").at("input_tokens").as_int64() + 2,
+            ask(post("/v1/messages/count_tokens", body + "50}")).body.at("input_tokens").as_int64());
+  std::string text;
+  std::vector<std::string> types;
+  for (const std::string& data : stream("/v1/messages", body + R"(5,"stream":true})")) {
+    const Json event = *parse_json(data);
+    types.push_back(str(event.at("type")));
+    if (types.back() == "content_block_delta") text += str(event.at("delta").at("text"));
+    if (types.back() != "message_delta") continue;
+    EXPECT_EQ(event.at("delta").at("stop_reason"), "max_tokens");
+  }
+  EXPECT_EQ(text, "Hello");
+  types.erase(std::unique(types.begin(), types.end()), types.end());
+  EXPECT_THAT(types, ElementsAre("message_start", "ping", "content_block_start", "content_block_delta",
+                                 "content_block_stop", "message_delta", "message_stop"));
+  EXPECT_EQ(ask(post("/v1/messages", R"({"messages":[]})")).body.at("type"), "error");
+  EXPECT_EQ(ask(post("/v1/messages", "{")).body.at("error").at("type"), "invalid_request_error");
+  engine_.full = true;
+  const Answer full = ask(post("/v1/messages", body + "5}"));
+  EXPECT_EQ(full.status, 429);
+  EXPECT_EQ(full.body.at("error").at("type"), "rate_limit_error");
+  engine_.full = false;
+  engine_.fail_after = 3;
+  EXPECT_THAT(stream("/v1/messages", body + R"(5,"stream":true})").back(), HasSubstr("api_error"));
 }
 
 TEST_F(ApiTest, RefusalsNameTheField) {
