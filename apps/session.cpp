@@ -76,15 +76,15 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command.add_option("--isa", flags.isa, "Instruction set; auto: the fastest that runs here. All give the same bits")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512", "avx512bf16"}))
       ->capture_default_str();
   command
       .add_option("--activations", flags.activations,
-                  "Arithmetic against quantised weights: int8 is fastest, f32 the reference")
-      ->check(CLI::IsMember({"int8", "f32"}))
+                  "What activations are rounded to before a product: int8 is fastest, f32 the reference, bf16 near it")
+      ->check(CLI::IsMember({"int8", "bf16", "f32"}))
       ->capture_default_str();
   command.add_option("--kv-type", flags.kv_type, "Number type of cached keys and values")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
       ->capture_default_str();
   command
       .add_option("--max-context", flags.max_context,
@@ -109,11 +109,17 @@ double free_memory() {
 
 int thread_count(const ModelFlags& flags) { return flags.threads > 0 ? flags.threads : usable_cpus(); }
 
-model::KvType kv_type(const ModelFlags& flags) { return flags.kv_type == "f32" ? model::KvType::f32 : model::KvType::f16; }
+model::KvType kv_type(const ModelFlags& flags) {
+  if (flags.kv_type == "bf16") return model::KvType::bf16;
+  if (flags.kv_type == "q8_0") return model::KvType::q8_0;
+  return flags.kv_type == "f32" ? model::KvType::f32 : model::KvType::f16;
+}
 
 Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
   engine::LoadOptions options;
-  options.model.activations = flags.activations == "f32" ? model::Activations::f32 : model::Activations::int8;
+  options.model.activations = flags.activations == "f32"    ? model::Activations::f32
+                              : flags.activations == "bf16" ? model::Activations::bf16
+                                                            : model::Activations::int8;
   if (flags.isa != "auto") {
     options.model.ops = kernels::find_ops(flags.isa.c_str());
     if (options.model.ops == nullptr)
@@ -139,7 +145,7 @@ Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with
   const model::Hparams& h = session->loaded->description.hparams;
   auto& e = session->engine_options;
   if (auto sized = size_cache(flags, h, e); !sized) return sized.error();
-  e.kv_f32 = flags.kv_type == "f32";
+  e.kv_type = kv_type(flags);
   e.end_tokens = session->loaded->description.end_tokens;
   if (with_engine)
     session->engine =

@@ -67,6 +67,10 @@ Result<Checkpoint> Checkpoint::open(const std::string& path) {
   return checkpoint;
 }
 
+void Checkpoint::release(std::span<const std::byte> part) const {
+  if (contents_->file) contents_->file->release(part);
+}
+
 Result<Checkpoint> Checkpoint::parse(std::span<const std::byte> file) {
   auto gguf = read_gguf(file);
   if (!gguf) return gguf.error();

@@ -49,6 +49,7 @@ class Checkpoint {
   const std::vector<NamedTensor>& tensors() const;  // in file order
 
   const TensorView* find(std::string_view name) const;  // null: absent
+  void release(std::span<const std::byte> part) const;  // of a tensor: may leave memory until it is read again
   const Value* value(std::string_view key) const;       // null: absent
 
   // Typed reads. Absent: nullopt. Present with another type or out of the range: an error naming the key.

@@ -47,7 +47,7 @@ EngineOptions completed(EngineOptions options, const model::Hparams& hparams) {
 }
 
 model::KvStore make_kv(const EngineOptions& options, const model::Hparams& h) {
-  return {options.kv_f32 ? model::KvType::f32 : model::KvType::f16, h.n_layers, h.n_kv_heads, h.head_dim, options.n_blocks};
+  return {options.kv_type, h.n_layers, h.n_kv_heads, h.head_dim, options.n_blocks};
 }
 
 }  // namespace
@@ -246,12 +246,14 @@ void Engine::Impl::step() {
   if (!plan.empty()) {
     note_start(plan);
     const model::Batch& batch = rows.build(plan);
+    const auto begun = Clock::now();
     rows.pick(model.forward(batch, kv, team), team);
+    const auto picked = Clock::now();
     scheduler.commit();
     steps++;
     n_rows += batch.tokens.size();
     deliver();
-    step_times.add(seconds(came_round.load(), Clock::now()));
+    step_times.add(seconds(came_round.load(), Clock::now()), seconds(begun, picked));
   }
   publish();
 }

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "engine/request.h"
 #include "engine/step_times.h"
+#include "model/kv_store.h"
 
 namespace unisono::model {
 class Model;
@@ -28,7 +29,7 @@ struct EngineOptions {
   int token_budget = 512;             // tokens of one step
   int max_running = 64;               // sequences of one step; at most token_budget
   int max_waiting = 1024;             // queue length; full: submit() fails
-  bool kv_f32 = false;                // keys and values in f32 instead of f16
+  model::KvType kv_type = model::KvType::f16;  // of keys and values
   bool prefix_cache = true;           // prompts that begin alike share blocks; changes speed, never an answer
   std::vector<TokenId> end_tokens{};  // the model's own
 };
@@ -38,8 +39,8 @@ using RequestId = uint64_t;
 struct EngineState {
   int running = 0, waiting = 0;
   int blocks_free = 0, blocks_total = 0;
-  uint64_t steps = 0;
   int block_tokens = 0;  // positions of a block
+  uint64_t steps = 0;
   uint64_t rows = 0;  // tokens computed in them
   StepCounts step_times{};
   double busy_s = 0;            // since the loop last came round; 0: it waits for something to do

@@ -121,6 +121,7 @@ class Tensors : public model::TensorSource {
  public:
   explicit Tensors(const Checkpoint& file) : file_(file) {}
   const TensorView* find(std::string_view name) const override { return file_.find(name); }
+  void release(std::span<const std::byte> bytes) const override { file_.release(bytes); }
 
  private:
   const Checkpoint& file_;

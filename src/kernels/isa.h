@@ -7,9 +7,11 @@
 namespace unisono::kernels::KERNEL_ISA {
 
 void matmul_int8(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end);
+void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end);
 void matmul_f32(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end);
 
 void quantise(const float* x, int64_t values, QuantBlock* out);
+void round_bf16(const float* x, int64_t values, Bf16Block* out);
 void rounding(const float* x, int64_t values, const QuantBlock* rounded, float* y);
 void rms_norm(const float* x, const float* weight, float eps, float* y, int n);
 void add_rows(float* x, const float* y, int n);
@@ -18,7 +20,7 @@ void gate(GateKind kind, const float* gate, const float* up, float* out, int n);
 void rope(float* x, const float* cosines, const float* sines, int dims);
 
 void store_kv(const KvView& kv, int block, int slot, const float* key, const float* value);
-void attend(const AttentionItem& item, int begin, int end, bool fold, float* states, size_t state_stride);
+void attend(const AttentionItem& item, int begin, int end, bool fold);
 void attention_fold(float* running, const float* split, int head_dim);
 void attention_finish(const float* state, float* out, int head_dim);
 

@@ -202,7 +202,12 @@ void expand_f16(const std::byte* panel, int64_t b0, int64_t b1, float* out) {
 }
 void expand_bf16(const std::byte* panel, int64_t b0, int64_t b1, float* out) {
   const auto* w = reinterpret_cast<const uint16_t*>(panel);
-  for (int64_t k = b0 * kBlock; k < b1 * kBlock; k++, out += 16) store(out, load_bf16(w + 16 * k));
+  for (int64_t k = b0 * kBlock; k < b1 * kBlock; k++, out += 16) {
+    const uint16_t* pairs = w + (k / 4 * 2 + k % 2) * 32 + k % 4 / 2;
+    alignas(64) uint16_t lanes[16];
+    for (int lane = 0; lane < 16; lane++) lanes[lane] = pairs[2 * lane];
+    store(out, load_bf16(lanes));
+  }
 }
 
 template <int MR, int NP>

@@ -19,23 +19,36 @@ inline constexpr int kMaxHeadDim = 512;
 
 enum class GateKind : uint8_t { silu, gelu_tanh };
 
+// Number types of cached keys and values. q8_0: each 32 of a head's values share a scale.
+enum class KvType : uint8_t { f16, bf16, f32, q8_0 };
+
 // Where one kv head's keys and values of one layer lie. Block b starts at base + b * stride: keys [head_dim][16 positions],
-// then values [16 positions][head_dim rounded up to 16], both f16 or both f32.
+// then values [16 positions][head_dim rounded up to 16]; with q8_0 then their scales in f32, [ceil(head_dim / 32)][16 positions]
+// and [16 positions][ceil(head_dim / 32)].
 struct KvView {
   std::byte* base = nullptr;
   size_t stride = 0;
   int head_dim = 0;
-  bool f32 = false;
+  KvType type = KvType::f16;
+};
+// Bytes of such a block, a multiple of 64.
+size_t kv_bytes(KvType type, int head_dim);
+
+// One token's part in an item.
+struct AttentionToken {
+  const float* q = nullptr;  // head g of the group at q + g * head_dim, scaled already
+  float* states = nullptr;   // head g's at states + g * head_stride
+  int position = 0;
 };
 
-// Consecutive tokens of one sequence against one kv head, over some splits of their context.
+// Tokens against one kv head, over some splits of their context that lie in the same blocks: consecutive tokens of one
+// sequence, or tokens of sequences that share these blocks and have them all behind them.
 struct AttentionItem {
-  const float* q = nullptr;  // query (token t, head g of the group) at q + t * q_stride + g * head_dim, scaled already
-  int64_t q_stride = 0;
-  int tokens = 0, group = 0;      // tokens * group <= kMaxQueries
-  int first_position = 0;         // of token 0
-  int window = 0;                 // positions a token sees, itself included; 0: all
-  const int32_t* blocks = nullptr;  // the sequence's block table
+  const AttentionToken* tokens = nullptr;
+  int n_tokens = 0, group = 0;      // n_tokens * group <= kMaxQueries
+  size_t head_stride = 0;           // floats
+  int window = 0;                   // positions a token sees, itself included; 0: all
+  const int32_t* blocks = nullptr;  // the block table, of at least all positions seen
   KvView kv{};
 };
 
@@ -52,11 +65,19 @@ struct Ops {
   // What quantise() rounded off: y = x - scale * q. Quantised again, it doubles the digits.
   void (*rounding)(const float* x, int64_t values, const QuantBlock* rounded, float* y);
 
+  // x[values] -> out[values / 32], rounded to nearest even; values a multiple of 32.
+  void (*round_bf16)(const float* x, int64_t values, Bf16Block* out);
+
   // y[row * ldy + n] = sum over k of x[row][k] * w[n][k] for the lanes of panels [begin, end), written whole: y must have
   // room for 16 * end columns. x: [rows][ceil(k / 32)] blocks, zero beyond k. Quantised types only.
   // Per lane and block, in order: f = fma(float(exact integer dot), weight scale * activation scale, f), and where the type
   // has a minimum m: f = fma(m, activation scale * sum, f).
   void (*matmul_int8)(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end);
+  // The same with bf16 activations, for BF16 and quantised types, whose integers are exact in bf16. Of each four k the pairs
+  // (0, 2), then (1, 3) enter as s = fma(w0, x0, fma(w1, x1, s)): BF16 weights into the result itself; integers from s = 0 in each
+  // block (Q6_K: each half of it), then f = fma(s, weight scale, f), and with a minimum m: f = fma(m, sum of the block's x, f).
+  // Denormals must be flushed, or instruction sets differ.
+  void (*matmul_bf16)(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end);
   // The same with f32 activations, all types: f = fma(w, x, f) in K order with the weights dequantised as GGUF defines.
   void (*matmul_f32)(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end);
 
@@ -68,13 +89,13 @@ struct Ops {
   // Rotates pairs (i, i + dims/2) of x[dims]: cos and sin are [dims / 2].
   void (*rope)(float* x, const float* cosines, const float* sines, int dims);
 
-  // Writes one token's key and value [head_dim] at `position` of its block. f16 saturates at its largest finite number.
+  // Writes one token's key and value [head_dim] at `slot` of its block. f16 and bf16 saturate at their largest finite number.
   void (*store_kv)(const KvView& kv, int block, int slot, const float* key, const float* value);
 
-  // Attends to splits [begin, end) in order. states: one per query (token-major, then head), `state_stride` floats apart.
-  //   fold:     the running states are updated split by split; the caller starts with attention_begin().
-  //   not fold: split s's own state is written at states + query * state_stride + (s - begin) * attention_state_floats.
-  void (*attend)(const AttentionItem& item, int begin, int end, bool fold, float* states, size_t state_stride);
+  // Attends to splits [begin, end) in order.
+  //   fold:     the queries' running states are updated split by split; the caller starts with attention_begin().
+  //   not fold: split s's own state is written (s - begin) * attention_state_floats behind the query's.
+  void (*attend)(const AttentionItem& item, int begin, int end, bool fold);
   // Folds a split's own state into the running one: the same operations as attend with fold.
   void (*attention_fold)(float* running, const float* split, int head_dim);
   // out[head_dim] = values / sum.
@@ -88,7 +109,7 @@ void attention_begin(float* state, int head_dim);
 std::span<const Ops* const> compiled_ops();
 // The fastest table that runs on this CPU.
 const Ops& best_ops();
-// By name ("scalar", "avx2", "avx512"); null: unknown, or doesn't run here.
+// By name ("scalar", "avx2", "avx512", "avx512bf16"); null: unknown, or doesn't run here.
 const Ops* find_ops(const char* name);
 
 }  // namespace unisono::kernels

@@ -1,6 +1,7 @@
 #include "kernels/pack.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -158,6 +159,20 @@ void pack_plain(int64_t k, std::span<const std::byte* const, kLanes> rows, std::
       std::memcpy(panel + kLanes * i + static_cast<int64_t>(lane), rows[lane] + static_cast<size_t>(i) * sizeof(T), sizeof(T));
   }
 }
+// convert: from a value's 16 bits in the file to those of a bf16.
+template <class Convert>
+void pack_bf16(int64_t k, std::span<const std::byte* const, kLanes> rows, std::byte* out, Convert convert) {
+  auto* panel = reinterpret_cast<uint16_t*>(out);
+  for (int64_t lane = 0; lane < kLanes; lane++) {
+    const std::byte* row = rows[static_cast<size_t>(lane)];
+    if (row == nullptr) continue;
+    for (int64_t i = 0; i < k; i++) {  // of four: row i % 2 of their two, place i % 4 / 2 in the lane's pair
+      uint16_t bits;
+      std::memcpy(&bits, row + 2 * i, 2);
+      panel[(i / 4 * 2 + i % 2) * 2 * kLanes + 2 * lane + i % 4 / 2] = convert(bits);
+    }
+  }
+}
 
 size_t units(int64_t k, int64_t per_unit) { return static_cast<size_t>((k + per_unit - 1) / per_unit); }
 
@@ -184,8 +199,8 @@ size_t panel_bytes(DType type, int64_t k) {
 void pack_panel(DType type, int64_t k, std::span<const std::byte* const, kLanes> rows, std::byte* out) {
   switch (type) {
     case DType::f32: return pack_plain<uint32_t>(k, rows, out);
-    case DType::f16:
-    case DType::bf16: return pack_plain<uint16_t>(k, rows, out);
+    case DType::f16: return pack_plain<uint16_t>(k, rows, out);
+    case DType::bf16: return pack_bf16(k, rows, out, [](uint16_t bits) { return bits; });
     case DType::q8_0: return pack_pairs<PanelQ8_0, BlockQ8_0>(k, rows, out);
     case DType::q4_0: return pack_pairs<PanelQ4_0, BlockQ4_0>(k, rows, out);
     case DType::q4_1: return pack_pairs<PanelQ4_1, BlockQ4_1>(k, rows, out);
@@ -195,6 +210,19 @@ void pack_panel(DType type, int64_t k, std::span<const std::byte* const, kLanes>
     case DType::q5_k: return pack_units<PanelQ5K, BlockQ5K>(k, rows, out);
     case DType::q6_k: return pack_units<PanelQ6K, BlockQ6K>(k, rows, out);
   }
+}
+
+bool halves_are_bf16(const std::byte* data, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    uint16_t half;
+    std::memcpy(&half, data + 2 * i, 2);
+    if ((std::bit_cast<uint32_t>(half_to_float(half)) & 0xffff) != 0) return false;
+  }
+  return true;
+}
+
+void pack_halves_as_bf16(int64_t k, std::span<const std::byte* const, kLanes> rows, std::byte* out) {
+  pack_bf16(k, rows, out, [](uint16_t half) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(half_to_float(half)) >> 16); });
 }
 
 }  // namespace unisono::kernels

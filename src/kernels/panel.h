@@ -76,7 +76,8 @@ struct alignas(64) PanelQ6K {  // d * scale * (q - 32), a scale for 16 values; b
 static_assert(sizeof(PanelQ8_0) == 1088 && sizeof(PanelQ4_0) == 576 && sizeof(PanelQ4_1) == 640);
 static_assert(sizeof(PanelQ5_0) == 704 && sizeof(PanelQ5_1) == 768);
 static_assert(sizeof(PanelQ4K) == 2368 && sizeof(PanelQ5K) == 2880 && sizeof(PanelQ6K) == 3392);
-// F32, F16 and BF16 panels are [k][16 lanes] of the type.
+// F32 and F16 panels are [k][16 lanes] of the type. BF16 panels are [k / 2][16 lanes][2]: of each four k, the pairs (0, 2),
+// then (1, 3), as the integers above fall into pairs.
 
 // Activations, one layout for every batch size and weight type: token after token, a block per 32 values.
 struct QuantBlock {
@@ -86,5 +87,12 @@ struct QuantBlock {
   int8_t q[kBlock];
 };
 static_assert(sizeof(QuantBlock) == 44);
+
+// The same in bf16. Each four values stand in the order 0 2 1 3.
+struct Bf16Block {
+  float sum;  // of the rounded values
+  uint16_t v[kBlock];
+};
+static_assert(sizeof(Bf16Block) == 68);
 
 }  // namespace unisono::kernels

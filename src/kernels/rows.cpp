@@ -41,6 +41,14 @@ void rounding(const float* x, int64_t values, const QuantBlock* rounded, float* 
   }
 }
 
+void round_bf16(const float* x, int64_t values, Bf16Block* out) {
+  for (int64_t b = 0; b < values / kBlock; b++, x += kBlock) {
+    store_bf16_fours(out[b].v, load(x));
+    store_bf16_fours(out[b].v + 16, load(x + 16));
+    out[b].sum = sum(add(load_bf16(out[b].v), load_bf16(out[b].v + 16)));
+  }
+}
+
 void rms_norm(const float* x, const float* weight, float eps, float* y, int n) {
   Vec squares = zero();
   each16(n, [&](int i, int some) {

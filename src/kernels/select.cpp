@@ -9,13 +9,13 @@ namespace unisono::kernels {
 extern const Ops ops_scalar;
 extern const Probe probe_scalar;
 #if defined(__x86_64__)
-extern const Ops ops_avx2, ops_avx512;
-extern const Probe probe_avx2, probe_avx512;
+extern const Ops ops_avx2, ops_avx512, ops_avx512bf16;
+extern const Probe probe_avx2, probe_avx512, probe_avx512bf16;
 #endif
 
 std::span<const Ops* const> compiled_ops() {
 #if defined(__x86_64__)
-  static constexpr std::array<const Ops*, 3> all = {&ops_scalar, &ops_avx2, &ops_avx512};
+  static constexpr std::array<const Ops*, 4> all = {&ops_scalar, &ops_avx2, &ops_avx512, &ops_avx512bf16};
 #else
   static constexpr std::array<const Ops*, 1> all = {&ops_scalar};
 #endif
@@ -39,8 +39,20 @@ const Probe& probe_of([[maybe_unused]] const Ops& ops) {
 #if defined(__x86_64__)
   if (&ops == &ops_avx2) return probe_avx2;
   if (&ops == &ops_avx512) return probe_avx512;
+  if (&ops == &ops_avx512bf16) return probe_avx512bf16;
 #endif
   return probe_scalar;
+}
+
+size_t kv_bytes(KvType type, int head_dim) {
+  const auto dims = static_cast<size_t>(head_dim), values = (dims + 15) / 16 * 16;
+  size_t bytes = kPage * (dims + values);
+  if (type == KvType::q8_0) {
+    bytes += kPage * ((dims + 31) / 32) * 2 * sizeof(float);
+  } else {
+    bytes *= type == KvType::f32 ? 4 : 2;
+  }
+  return (bytes + 63) / 64 * 64;
 }
 
 void attention_begin(float* state, int head_dim) {

@@ -7,7 +7,11 @@ namespace {
 bool runs_here() {
 #if defined(UNISONO_ISA_AVX512)
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")
+#if defined(__AVX512BF16__)
+         && __builtin_cpu_supports("avx512bf16")
+#endif
+      ;
 #elif defined(UNISONO_ISA_AVX2)
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 #else
@@ -27,7 +31,9 @@ constinit const Ops UNISONO_TABLE(KERNEL_ISA) = {
     .runs_here = runs_here,
     .quantise = KERNEL_ISA::quantise,
     .rounding = KERNEL_ISA::rounding,
+    .round_bf16 = KERNEL_ISA::round_bf16,
     .matmul_int8 = KERNEL_ISA::matmul_int8,
+    .matmul_bf16 = KERNEL_ISA::matmul_bf16,
     .matmul_f32 = KERNEL_ISA::matmul_f32,
     .rms_norm = KERNEL_ISA::rms_norm,
     .add = KERNEL_ISA::add_rows,

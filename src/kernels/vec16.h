@@ -3,7 +3,11 @@
 #pragma once
 
 #if defined(UNISONO_ISA_AVX512)
+#if defined(__AVX512BF16__)
+#define KERNEL_ISA avx512bf16
+#else
 #define KERNEL_ISA avx512
+#endif
 #include "kernels/vec16_avx512.h"
 #elif defined(UNISONO_ISA_AVX2)
 #define KERNEL_ISA avx2

@@ -19,11 +19,16 @@ struct Ints {
 struct Bytes {
   __m256i lo, hi;
 };
+struct Pairs {
+  __m256i lo, hi;
+};
 
 // 16 registers of half a Vec each: small tiles.
 inline constexpr int kTileRows = 2, kTilePanels = 1;
 inline constexpr int kTileRowsF32 = 3, kTilePanelsF32 = 2;
+inline constexpr int kTileRowsBf16 = 3, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
+inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
 // maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
 inline constexpr bool kBytesAreUnsigned = false;
 
@@ -38,7 +43,8 @@ UNISONO_INLINE void store(float* p, Vec a) {
   _mm256_storeu_ps(p + 8, a.hi);
 }
 UNISONO_INLINE Vec load_first(const float* p, int n) {
-  return {_mm256_maskload_ps(p, first_lanes(n)), n > 8 ? _mm256_maskload_ps(p + 8, first_lanes(n - 8)) : _mm256_setzero_ps()};
+  return {_mm256_maskload_ps(p, first_lanes(n)),
+          n > 8 ? _mm256_maskload_ps(p + 8, first_lanes(n - 8)) : _mm256_setzero_ps()};
 }
 UNISONO_INLINE void store_first(float* p, Vec a, int n) {
   _mm256_maskstore_ps(p, first_lanes(n), a.lo);
@@ -51,6 +57,15 @@ UNISONO_INLINE void store_half(uint16_t* p, Vec a) {
   _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
   _mm_storeu_si128((__m128i*)(p + 8), _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
 }
+UNISONO_INLINE __m256i rounded_bf16(__m256 a) {
+  const __m256i bits = _mm256_castps_si256(a);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, odd), _mm256_set1_epi32(0x7fff)), 16);
+}
+UNISONO_INLINE __m256i bf16_bits(Vec a) {  // packing takes fours from lo and hi in turns: they are put in order
+  return _mm256_permute4x64_epi64(_mm256_packus_epi32(rounded_bf16(a.lo), rounded_bf16(a.hi)), 0xd8);
+}
+UNISONO_INLINE void store_bf16(uint16_t* p, Vec a) { _mm256_storeu_si256((__m256i*)p, bf16_bits(a)); }
 UNISONO_INLINE __m256 bf16_eight(const uint16_t* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16));
 }
@@ -130,7 +145,8 @@ UNISONO_INLINE Bytes high_nibbles(Bytes a) {
 }
 // 16 in each byte whose bit is set.
 UNISONO_INLINE __m256i sixteens(uint32_t bits) {
-  const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const __m256i spread =
+      _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
   const __m256i each = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
   const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)), spread);
   return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(bytes, each), each), _mm256_set1_epi8(16));
@@ -167,6 +183,43 @@ template <int Bits>
 UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
   const __m256i a = _mm256_set1_epi32(four);
   return {dot_half<Bits>(acc.lo, w.lo, a), dot_half<Bits>(acc.hi, w.hi, a)};
+}
+
+UNISONO_INLINE Pairs load_pairs(const uint16_t* p) {
+  return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 16))};
+}
+UNISONO_INLINE void store_pairs(uint16_t* p, Pairs a) {
+  _mm256_storeu_si256((__m256i*)p, a.lo);
+  _mm256_storeu_si256((__m256i*)(p + 16), a.hi);
+}
+template <int J, int Zero>
+UNISONO_INLINE __m256i byte_to_float_bits(__m256i a) {
+  const __m256i byte = _mm256_and_si256(_mm256_srli_epi32(a, 8 * J), _mm256_set1_epi32(255));
+  return _mm256_castps_si256(_mm256_cvtepi32_ps(_mm256_sub_epi32(byte, _mm256_set1_epi32(Zero))));
+}
+template <int J, int Zero>
+UNISONO_INLINE __m256i pair_of(__m256i a) {
+  return _mm256_or_si256(_mm256_srli_epi32(byte_to_float_bits<J, Zero>(a), 16), byte_to_float_bits<J + 2, Zero>(a));
+}
+template <int Bits, int Zero>
+UNISONO_INLINE void to_pairs(Bytes a, Pairs& even, Pairs& odd) {
+  even = {pair_of<0, Zero>(a.lo), pair_of<0, Zero>(a.hi)};
+  odd = {pair_of<1, Zero>(a.lo), pair_of<1, Zero>(a.hi)};
+}
+UNISONO_INLINE __m256 low_bf16(__m256i a) { return _mm256_castsi256_ps(_mm256_slli_epi32(a, 16)); }
+UNISONO_INLINE __m256 high_bf16(__m256i a) {
+  return _mm256_castsi256_ps(_mm256_and_si256(a, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
+}
+UNISONO_INLINE Vec dot(Vec acc, Pairs w, uint32_t two) {
+  const __m256i a = _mm256_set1_epi32(static_cast<int>(two));
+  const __m256 a0 = low_bf16(a), a1 = high_bf16(a);
+  return {_mm256_fmadd_ps(low_bf16(w.lo), a0, _mm256_fmadd_ps(high_bf16(w.lo), a1, acc.lo)),
+          _mm256_fmadd_ps(low_bf16(w.hi), a0, _mm256_fmadd_ps(high_bf16(w.hi), a1, acc.hi))};
+}
+UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
+  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13,
+                                         10, 11, 14, 15);
+  _mm256_storeu_si256((__m256i*)p, _mm256_shuffle_epi8(bf16_bits(a), order));
 }
 UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
 

@@ -1,4 +1,5 @@
-// Vec16 on AVX-512 with VNNI: one register. Same operations as vec16_scalar.h, where they are described.
+// Vec16 on AVX-512 with VNNI, with BF16 where it is compiled for: one register. Same operations as vec16_scalar.h, where
+// they are described.
 #pragma once
 
 #include <immintrin.h>
@@ -17,11 +18,16 @@ struct Ints {
 struct Bytes {
   __m512i v;
 };
+struct Pairs {
+  __m512i v;
+};
 
 // 5 tokens x 2 panels: 10 float and 10 integer sums, 2 rows of weights, the rest for operands, in 32 registers.
 inline constexpr int kTileRows = 5, kTilePanels = 2;
 inline constexpr int kTileRowsF32 = 6, kTilePanelsF32 = 2;
+inline constexpr int kTileRowsBf16 = 7, kTilePanelsBf16 = 2;  // 14 chains hide the instruction's latency of 6
 inline constexpr int kTileQueries = 6, kTilePages = 2, kTileChannels = 2;
+inline constexpr int kFewQueries = 4, kFewPages = 4, kFewChannels = 4;
 inline constexpr bool kBytesAreUnsigned = true;
 
 UNISONO_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
@@ -36,6 +42,12 @@ UNISONO_INLINE Vec load_half(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_
 UNISONO_INLINE void store_half(uint16_t* p, Vec a) {
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+UNISONO_INLINE __m256i bf16_bits(Vec a) {  // rounded to nearest even
+  const __m512i bits = _mm512_castps_si512(a);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff)), 16));
+}
+UNISONO_INLINE void store_bf16(uint16_t* p, Vec a) { _mm256_storeu_si256((__m256i*)p, bf16_bits(a)); }
 UNISONO_INLINE Vec load_bf16(const uint16_t* p) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16));
 }
@@ -80,9 +92,7 @@ UNISONO_INLINE int32_t sum(Ints a) { return _mm512_reduce_add_epi32(a.v); }
 
 UNISONO_INLINE Bytes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 UNISONO_INLINE Bytes low_nibbles(Bytes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
-UNISONO_INLINE Bytes high_nibbles(Bytes a) {
-  return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))};
-}
+UNISONO_INLINE Bytes high_nibbles(Bytes a) { return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))}; }
 UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
   return {_mm512_mask_add_epi8(a.v, static_cast<__mmask64>(bits), a.v, _mm512_set1_epi8(16))};
 }
@@ -97,6 +107,56 @@ UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
 template <int Bits>
 UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
   return {_mm512_dpbusd_epi32(acc.v, w.v, _mm512_set1_epi32(four))};
+}
+
+UNISONO_INLINE Pairs load_pairs(const uint16_t* p) { return {_mm512_loadu_si512(p)}; }
+UNISONO_INLINE void store_pairs(uint16_t* p, Pairs a) { _mm512_storeu_si512(p, a.v); }
+template <int J, int Zero>
+UNISONO_INLINE __m512i byte_to_float_bits(__m512i a) {
+  const __m512i byte = _mm512_and_si512(_mm512_srli_epi32(a, 8 * J), _mm512_set1_epi32(255));
+  return _mm512_castps_si512(_mm512_cvtepi32_ps(_mm512_sub_epi32(byte, _mm512_set1_epi32(Zero))));
+}
+// 0 .. 31 less Zero, in bf16.
+template <int Zero>
+struct alignas(64) SmallIntegers {
+  uint16_t v[32];
+  constexpr SmallIntegers() : v() {
+    for (int i = 0; i < 32; i++)
+      v[i] = static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(i - Zero)) >> 16);
+  }
+};
+namespace {
+template <int Zero>
+constexpr SmallIntegers<Zero> kSmallIntegers;
+}
+template <int Bits, int Zero>
+UNISONO_INLINE void to_pairs(Bytes a, Pairs& even, Pairs& odd) {
+  if constexpr (Bits <= 5) {  // the low 5 bits of a word choose its value
+    const __m512i values = _mm512_load_si512(kSmallIntegers<Zero>.v);
+    even.v = _mm512_permutexvar_epi16(a.v, values);
+    odd.v = _mm512_permutexvar_epi16(_mm512_srli_epi16(a.v, 8), values);
+  } else {
+    even.v = _mm512_or_si512(_mm512_srli_epi32(byte_to_float_bits<0, Zero>(a.v), 16), byte_to_float_bits<2, Zero>(a.v));
+    odd.v = _mm512_or_si512(_mm512_srli_epi32(byte_to_float_bits<1, Zero>(a.v), 16), byte_to_float_bits<3, Zero>(a.v));
+  }
+}
+// With denormals flushed the instruction equals the two steps, odd element first, on Zen 4 and Zen 5 as Intel documents it.
+UNISONO_INLINE Vec dot(Vec acc, Pairs w, uint32_t two) {
+  const __m512i a = _mm512_set1_epi32(static_cast<int>(two));
+#if defined(__AVX512BF16__)
+  return _mm512_dpbf16_ps(acc, (__m512bh)w.v, (__m512bh)a);
+#else
+  const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+  const Vec inner = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(w.v, high)),
+                                    _mm512_castsi512_ps(_mm512_and_si512(a, high)), acc);
+  return _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(w.v, 16)), _mm512_castsi512_ps(_mm512_slli_epi32(a, 16)),
+                         inner);
+#endif
+}
+UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
+  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13,
+                                         10, 11, 14, 15);
+  _mm256_storeu_si256((__m256i*)p, _mm256_shuffle_epi8(bf16_bits(a), order));
 }
 UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
 

@@ -21,11 +21,16 @@ struct Ints {
 struct Bytes {
   uint8_t v[64];
 };
+struct Pairs {  // two bf16 a lane
+  uint16_t v[32];
+};
 
 // Tiles that fit the registers (here: any would do).
 inline constexpr int kTileRows = 2, kTilePanels = 1;
 inline constexpr int kTileRowsF32 = 2, kTilePanelsF32 = 1;
+inline constexpr int kTileRowsBf16 = 2, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 2, kTilePages = 1, kTileChannels = 1;
+inline constexpr int kFewQueries = 2, kFewPages = 1, kFewChannels = 1;
 // dot() of 8-bit weights takes them as unsigned w + 128: the caller corrects by 128 times the activations' sum.
 inline constexpr bool kBytesAreUnsigned = true;
 
@@ -55,6 +60,13 @@ UNISONO_INLINE Vec load_half(const uint16_t* p) {
   return r;
 }
 UNISONO_INLINE void store_half(uint16_t* p, Vec a) { UNISONO_LANES p[i] = float_to_half(a.v[i]); }
+UNISONO_INLINE void store_bf16(uint16_t* p, Vec a) {  // rounds to nearest even
+  UNISONO_LANES {
+    uint32_t bits;
+    std::memcpy(&bits, &a.v[i], 4);
+    p[i] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+}
 UNISONO_INLINE Vec load_bf16(const uint16_t* p) {
   Vec r;
   UNISONO_LANES r.v[i] = bf16_to_float(p[i]);
@@ -126,8 +138,7 @@ UNISONO_INLINE Vec to_floats(Ints a) {
 // Round to nearest even; values beyond int32 give INT32_MIN, as the instruction does.
 UNISONO_INLINE Ints round_to_ints(Vec a) {
   Ints r;
-  UNISONO_LANES r.v[i] =
-      a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? static_cast<int32_t>(std::nearbyintf(a.v[i])) : INT32_MIN;
+  UNISONO_LANES r.v[i] = a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? static_cast<int32_t>(std::nearbyintf(a.v[i])) : INT32_MIN;
   return r;
 }
 UNISONO_INLINE Vec from_bits(Ints a) {
@@ -197,6 +208,37 @@ UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
   for (int i = 0; i < 16; i++)
     for (int j = 0; j < 4; j++) acc.v[i] += w.v[4 * i + j] * a[j];
   return acc;
+}
+
+UNISONO_INLINE Pairs load_pairs(const uint16_t* p) {
+  Pairs r;
+  std::memcpy(r.v, p, sizeof r.v);
+  return r;
+}
+UNISONO_INLINE void store_pairs(uint16_t* p, Pairs a) { std::memcpy(p, a.v, sizeof a.v); }
+// Bytes 4 lane + 0 .. 3 (below 2^Bits), less Zero: as bf16 exact, the first and third in one pair, the second and fourth in
+// the other.
+template <int Bits, int Zero>
+UNISONO_INLINE void to_pairs(Bytes a, Pairs& even, Pairs& odd) {
+  for (int i = 0; i < 64; i++) {
+    const float value = static_cast<float>(a.v[i] - Zero);
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    (i % 2 == 0 ? even : odd).v[i / 4 * 2 + i % 4 / 2] = static_cast<uint16_t>(bits >> 16);
+  }
+}
+// fma(w0, a0, fma(w1, a1, acc)) in each lane, where w0 and w1 are its pair; `two` holds a0 in its low and a1 in its high
+// half.
+UNISONO_INLINE Vec dot(Vec acc, Pairs w, uint32_t two) {
+  const float a0 = bf16_to_float(static_cast<uint16_t>(two)), a1 = bf16_to_float(static_cast<uint16_t>(two >> 16));
+  UNISONO_LANES acc.v[i] = std::fma(bf16_to_float(w.v[2 * i]), a0, std::fma(bf16_to_float(w.v[2 * i + 1]), a1, acc.v[i]));
+  return acc;
+}
+// As store_bf16(), each four in the order 0 2 1 3: pairs (0, 2) and (1, 3) as to_pairs() has them.
+UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
+  uint16_t in_order[16];
+  store_bf16(in_order, a);
+  UNISONO_LANES p[i / 4 * 4 + (i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4)] = in_order[i];
 }
 UNISONO_INLINE void prefetch(const void*) {}
 

@@ -55,6 +55,8 @@ void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost
   deal.first_row.assign(static_cast<size_t>(workers) + 1, rows);
   deal.batch_row.resize(static_cast<size_t>(rows));
   deal.buffer_row.resize(static_cast<size_t>(rows));
+  deal.sequence.resize(static_cast<size_t>(rows));
+  deal.position.resize(static_cast<size_t>(rows));
   int row = 0;
   for (size_t t = 0; t < deal.tiles.size(); t++) {
     for (int w = 0; w <= owner[t]; w++) {
@@ -66,6 +68,8 @@ void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost
     for (int i = 0; i < tile.tokens; i++, row++) {
       deal.batch_row[static_cast<size_t>(row)] = tile.batch_row + i;
       deal.buffer_row[static_cast<size_t>(tile.batch_row + i)] = row;
+      deal.sequence[static_cast<size_t>(row)] = tile.sequence;
+      deal.position[static_cast<size_t>(row)] = tile.first_position + i;
     }
   }
 }

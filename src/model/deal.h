@@ -27,6 +27,8 @@ struct Deal {
   std::vector<int> first_row{};    // [workers + 1], buffer rows
   std::vector<int> batch_row{};    // [rows] buffer row -> batch row
   std::vector<int> buffer_row{};   // [rows] batch row -> buffer row
+  std::vector<int> sequence{};     // [rows] of a buffer row
+  std::vector<int> position{};     // [rows] of a buffer row
 
   int rows() const { return static_cast<int>(batch_row.size()); }
 

@@ -5,13 +5,13 @@
 #include <cstdint>
 
 #include "base/buffer.h"
+#include "kernels/ops.h"
 
 namespace unisono::model {
 
-enum class KvType : uint8_t { f16, f32 };
+using kernels::KvType;
 
-// Block after block; in a block layer after layer, kv head after kv head: keys [head_dim][16 positions], then values
-// [16 positions][head_dim rounded up to 16]. So memory is touched, and becomes the process's, as blocks come into use, and
+// Block after block; in a block layer after layer, kv head after kv head, each as kernels/ops.h lays it out. So memory is touched, and becomes the process's, as blocks come into use, and
 // the blocks of a sequence lie on few huge pages.
 class KvStore {
  public:

@@ -7,34 +7,54 @@
 
 namespace unisono::model {
 
-Linear::Linear(std::vector<Part> parts, bool int8_activations) {
+namespace {
+
+// F16 weights that lose nothing as BF16, as those of models trained in it, are packed so.
+DType packed_type(const TensorView& view, Activations dial) {
+  if (view.type != DType::f16 || dial == Activations::f32) return view.type;
+  return kernels::halves_are_bf16(view.data, view.rows() * view.columns()) ? DType::bf16 : DType::f16;
+}
+
+Activations activations_for(DType type, Activations dial) {
+  if (dial == Activations::f32 || type == DType::f32 || type == DType::f16) return Activations::f32;
+  return type == DType::bf16 ? Activations::bf16 : dial;
+}
+
+}  // namespace
+
+Linear::Linear(std::vector<Part> parts, Activations dial) {
   int panel = 0;
   for (Part& part : parts) {
     const int64_t n = part.view.rows(), k = part.view.columns();
     Segment s;
-    s.int8 = int8_activations && info(part.view.type).block_elems > 1;
-    s.matrix = {part.view.type,
-                static_cast<int>(n),
-                static_cast<int>(k),
-                kernels::panel_count(n),
-                kernels::panel_bytes(part.view.type, k),
-                nullptr};
-    s.memory = Buffer(s.matrix.panel_bytes * static_cast<size_t>(s.matrix.panels));
-    s.matrix.data = s.memory.data();
+    const DType type = packed_type(part.view, dial);
+    s.activations = activations_for(type, dial);
+    s.matrix = {type, static_cast<int>(n), static_cast<int>(k), kernels::panel_count(n), kernels::panel_bytes(type, k), nullptr};
     s.first_panel = panel;
     s.part = std::move(part);
     panel += s.matrix.panels;
     k_ = static_cast<int>(k);
-    (s.int8 ? needs_int8_ : needs_f32_) = true;
     segments_.push_back(std::move(s));
   }
   columns_ = panel * kernels::kLanes;
 }
 
+bool Linear::needs(Activations kind) const {
+  return std::any_of(segments_.begin(), segments_.end(), [&](const Segment& s) { return s.activations == kind; });
+}
+
 size_t Linear::bytes() const {
   size_t sum = 0;
-  for (const Segment& s : segments_) sum += s.memory.size();
+  for (const Segment& s : segments_) sum += s.matrix.panel_bytes * static_cast<size_t>(s.matrix.panels);
   return sum;
+}
+
+void Linear::place(std::byte* memory) {
+  for (Segment& s : segments_) {
+    s.memory = memory;
+    s.matrix.data = memory;
+    memory += s.matrix.panel_bytes * static_cast<size_t>(s.matrix.panels);
+  }
 }
 
 void Linear::pack(int panel) {
@@ -47,7 +67,12 @@ void Linear::pack(int panel) {
     const int from = s->part.order.empty() ? row : s->part.order[static_cast<size_t>(row)];
     rows[static_cast<size_t>(lane)] = s->part.view.data + static_cast<size_t>(from) * s->part.view.row_bytes();
   }
-  kernels::pack_panel(s->matrix.type, k_, rows, s->memory.data() + s->matrix.panel_bytes * static_cast<size_t>(own));
+  std::byte* out = s->memory + s->matrix.panel_bytes * static_cast<size_t>(own);
+  if (s->part.view.type == DType::f16 && s->matrix.type == DType::bf16) {
+    kernels::pack_halves_as_bf16(k_, rows, out);
+  } else {
+    kernels::pack_panel(s->matrix.type, k_, rows, out);
+  }
 }
 
 void Linear::multiply(const kernels::Ops& ops, const ActivationRows& x, int first_row, int rows, float* y, int64_t ldy,
@@ -58,10 +83,13 @@ void Linear::multiply(const kernels::Ops& ops, const ActivationRows& x, int firs
     const int end = std::min(last_panel, s.first_panel + s.matrix.panels) - s.first_panel;
     if (begin >= end) continue;
     float* out = y + first_row * ldy + s.first_panel * kernels::kLanes;
-    if (s.int8) {
-      ops.matmul_int8(s.matrix, x.int8 + static_cast<int64_t>(first_row) * (k_ / kernels::kBlock), rows, out, ldy, begin, end);
-    } else {
-      ops.matmul_f32(s.matrix, x.f32 + first_row * x.f32_stride, x.f32_stride, rows, out, ldy, begin, end);
+    const int64_t first_block = static_cast<int64_t>(first_row) * (k_ / kernels::kBlock);
+    switch (s.activations) {
+      case Activations::int8: ops.matmul_int8(s.matrix, x.int8 + first_block, rows, out, ldy, begin, end); break;
+      case Activations::bf16: ops.matmul_bf16(s.matrix, x.bf16 + first_block, rows, out, ldy, begin, end); break;
+      case Activations::f32:
+        ops.matmul_f32(s.matrix, x.f32 + first_row * x.f32_stride, x.f32_stride, rows, out, ldy, begin, end);
+        break;
     }
   }
 }

@@ -24,7 +24,7 @@ Result<Model> Model::load(const Arch& arch, const Hparams& hparams, const Tensor
                      "; at most " + std::to_string(kernels::kMaxHeadDim) + " and " + std::to_string(kernels::kMaxQueries) +
                      " are supported.",
                  "attention.key_length"};
-  auto weights = load_weights(arch, hparams, source, options.activations == Activations::int8, team, progress, progress_context);
+  auto weights = load_weights(arch, hparams, source, options.activations, team, progress, progress_context);
   if (!weights) return weights.error();
   const kernels::Ops& ops = options.ops != nullptr ? *options.ops : kernels::best_ops();
   return Model(std::make_unique<Impl>(arch, hparams, std::move(*weights), ops, options.activations));

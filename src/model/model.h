@@ -17,9 +17,11 @@
 namespace unisono::model {
 
 // Part of a model's identity: raised by every change to kernels or the forward pass that changes any bit of a result.
-inline constexpr int kNumericsVersion = 1;
+inline constexpr int kNumericsVersion = 2;
 
-enum class Activations : uint8_t { int8, f32 };
+// What activations are rounded to before a product: the dial between speed and fidelity. A weight keeps all its digits in
+// each. BF16 weights, and F16 weights that are exact in BF16, have no int8 product: with int8 they take bf16.
+enum class Activations : uint8_t { int8, bf16, f32 };
 
 struct ModelOptions {
   Activations activations = Activations::int8;
@@ -32,6 +34,8 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
   virtual const TensorView* find(std::string_view name) const = 0;  // null: absent
+  // These bytes of a tensor are packed: their memory may go until they are read again. By any thread.
+  virtual void release(std::span<const std::byte>) const {}
 };
 
 class Model {

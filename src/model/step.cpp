@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 #include "kernels/quant.h"
@@ -10,6 +11,7 @@
 
 namespace unisono::model {
 
+using kernels::Bf16Block;
 using kernels::kLanes;
 using kernels::kSplit;
 using kernels::QuantBlock;
@@ -68,22 +70,31 @@ class Step::Part {
     return s_.attended_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.h_.n_heads * s_.h_.head_dim);
   }
 
-  // Where row 0 of int8 activations for `linear` would lie. Rows are as long as its k asks, so workers that keep their rows
-  // and may be at different products must not share one numbering: each has the stretch of its own rows.
-  QuantBlock* int8_rows(const Linear& linear) {
-    QuantBlock* all = s_.int8_.as<QuantBlock>().data();
+  // Where row 0 of rounded activations for `linear` would lie. Rows are as long as its k asks, so workers that keep their
+  // rows and may be at different products must not share one numbering: each has the stretch of its own rows.
+  template <class Block>
+  Block* rounded_rows(Buffer& buffer, const Linear& linear) {
+    Block* all = buffer.as<Block>().data();
+    if (all == nullptr) return nullptr;  // no product of this model takes them
     return s_.deal_.by_rows ? all + rows_.begin * (s_.most_blocks_ - linear.k() / kernels::kBlock) : all;
   }
+  QuantBlock* int8_rows(const Linear& linear) { return rounded_rows<QuantBlock>(s_.int8_, linear); }
+  Bf16Block* bf16_rows(const Linear& linear) { return rounded_rows<Bf16Block>(s_.bf16_, linear); }
   // Activations of my rows as `linear` wants them; values at `row_of(row)`.
   template <class RowOf>
   void prepare(const Linear& linear, RowOf row_of) {
-    if (!linear.needs_int8()) return;
-    QuantBlock* int8 = int8_rows(linear);
     const int64_t blocks = linear.k() / kernels::kBlock;
-    for (int64_t r = rows_.begin; r < rows_.end; r++) s_.ops_.quantise(row_of(static_cast<int>(r)), linear.k(), int8 + r * blocks);
+    if (linear.needs(Activations::int8)) {
+      QuantBlock* int8 = int8_rows(linear);
+      for (int64_t r = rows_.begin; r < rows_.end; r++) s_.ops_.quantise(row_of(static_cast<int>(r)), linear.k(), int8 + r * blocks);
+    }
+    if (linear.needs(Activations::bf16)) {
+      Bf16Block* bf16 = bf16_rows(linear);
+      for (int64_t r = rows_.begin; r < rows_.end; r++) s_.ops_.round_bf16(row_of(static_cast<int>(r)), linear.k(), bf16 + r * blocks);
+    }
   }
   void multiply(const Linear& linear, const float* in, int64_t in_stride, float* out, int64_t out_stride) {
-    const ActivationRows a{int8_rows(linear), in, in_stride};
+    const ActivationRows a{int8_rows(linear), bf16_rows(linear), in, in_stride};
     if (s_.deal_.by_rows) {
       linear.multiply(s_.ops_, a, static_cast<int>(rows_.begin), static_cast<int>(rows_.end - rows_.begin), out, out_stride, 0,
                       linear.panels());
@@ -169,93 +180,98 @@ class Step::Part {
     };
     for (int i = 0; i < h.n_heads; i++) turn(q + i * h.head_dim, l.q_norm);
     s_.ops_.scale(q, h.attention_scale, h.n_heads * h.head_dim);
-    const int batch_row = s_.deal_.batch_row[static_cast<size_t>(row)];
-    const BatchSequence& seq = sequence_of(batch_row);
-    const int position = seq.first_position + batch_row - seq.first_row;
-    const int block = seq.block_table[static_cast<size_t>(position / kBlockTokens)];
+    const int position = s_.deal_.position[static_cast<size_t>(row)];
+    const int block = sequence_of(row).block_table[static_cast<size_t>(position / kBlockTokens)];
     for (int i = 0; i < h.n_kv_heads; i++) {
       turn(k + i * h.head_dim, l.k_norm);
       s_.ops_.store_kv(view(index, i), block, position % kBlockTokens, k + i * h.head_dim, v + i * h.head_dim);
     }
   }
-  const BatchSequence& sequence_of(int batch_row) const {
-    auto after = std::upper_bound(batch_.sequences.begin(), batch_.sequences.end(), batch_row,
-                                  [](int row, const BatchSequence& s) { return row < s.first_row; });
-    return *(after - 1);
+  const BatchSequence& sequence_of(int row) const {
+    return batch_.sequences[static_cast<size_t>(s_.deal_.sequence[static_cast<size_t>(row)])];
   }
-  kernels::KvView view(int layer, int kv_head) {
-    return {kv_.head(layer, kv_head), kv_.stride(), s_.h_.head_dim, kv_.type() == KvType::f32};
-  }
+  kernels::KvView view(int layer, int kv_head) { return {kv_.head(layer, kv_head), kv_.stride(), s_.h_.head_dim, kv_.type()}; }
 
-  kernels::AttentionItem item(const Layer& l, int index, const Tile& tile, int kv_head) {
-    const int group = s_.h_.n_heads / s_.h_.n_kv_heads;
-    return {.q = qkv(tile.row) + l.qkv.first_column(0) + kv_head * group * s_.h_.head_dim,
-            .q_stride = s_.qkv_columns_,
-            .tokens = tile.tokens,
-            .group = group,
-            .first_position = tile.first_position,
-            .window = s_.h_.windowed[static_cast<size_t>(index)] ? s_.h_.window : 0,
-            .blocks = batch_.sequences[static_cast<size_t>(tile.sequence)].block_table.data(),
-            .kv = view(index, kv_head)};
-  }
-
+  // Threads that keep their rows take their own tiles; else all take jobs as they get free.
   void attention(const Layer& l, int index) {
     if (s_.deal_.by_rows) {
       const auto w = static_cast<size_t>(worker_.index());
+      int rows[kernels::kMaxQueries];
       for (int kv_head = 0; kv_head < s_.h_.n_kv_heads; kv_head++)
-        for (int t = s_.deal_.first_tile[w]; t < s_.deal_.first_tile[w + 1]; t++)
-          whole(l, index, s_.deal_.tiles[static_cast<size_t>(t)], kv_head);
+        for (int t = s_.deal_.first_tile[w]; t < s_.deal_.first_tile[w + 1]; t++) {
+          const Tile& tile = s_.deal_.tiles[static_cast<size_t>(t)];
+          std::iota(rows, rows + tile.tokens, tile.row);
+          whole(l, index, {rows, static_cast<size_t>(tile.tokens)}, kv_head);
+        }
       return;
     }
-    const int n = static_cast<int>(s_.jobs_.size());
-    for (int at; (at = s_.next_job_[static_cast<size_t>(index)].fetch_add(1)) < n;) {  // taken as workers get free
-      const AttentionJob& job = s_.jobs_[static_cast<size_t>(at)];
-      const Tile& tile = s_.deal_.tiles[static_cast<size_t>(job.tile)];
-      if (s_.apart_ == 0) {
-        whole(l, index, tile, job.kv_head);
+    const int n = static_cast<int>(s_.plan_.jobs.size());
+    for (int at; (at = s_.next_job_[static_cast<size_t>(index)].fetch_add(1)) < n;) {
+      const AttentionJob& job = s_.plan_.jobs[static_cast<size_t>(at)];
+      const auto rows = std::span<const int>(s_.plan_.rows).subspan(static_cast<size_t>(job.first_row), static_cast<size_t>(job.n_rows));
+      if (s_.plan_.apart == 0) {
+        whole(l, index, rows, job.kv_head);
       } else {
-        apart(l, index, tile, job);
+        apart(l, index, rows, job);
       }
     }
   }
-  // All of a tile's context, folded as it goes.
-  void whole(const Layer& l, int index, const Tile& tile, int kv_head) {
+  // The rows' queries against a kv head, over splits [begin, end) of the blocks of the first row's sequence. states_of(i):
+  // where those of row i of `rows` go, `head_stride` floats a head.
+  template <class StatesOf>
+  void attend(const Layer& l, int index, std::span<const int> rows, int kv_head, int begin, int end, bool fold, size_t head_stride,
+              StatesOf states_of) {
+    const int group = s_.h_.n_heads / s_.h_.n_kv_heads;
+    const int first_query = l.qkv.first_column(0) + kv_head * group * s_.h_.head_dim;
+    kernels::AttentionToken tokens[kernels::kMaxQueries];
+    for (size_t i = 0; i < rows.size(); i++)
+      tokens[i] = {qkv(rows[i]) + first_query, states_of(i), s_.deal_.position[static_cast<size_t>(rows[i])]};
+    s_.ops_.attend({.tokens = tokens,
+                    .n_tokens = static_cast<int>(rows.size()),
+                    .group = group,
+                    .head_stride = head_stride,
+                    .window = s_.h_.windowed[static_cast<size_t>(index)] ? s_.h_.window : 0,
+                    .blocks = sequence_of(rows[0]).block_table.data(),
+                    .kv = view(index, kv_head)},
+                   begin, end, fold);
+  }
+  // All of the context of consecutive rows of a sequence, folded as it goes.
+  void whole(const Layer& l, int index, std::span<const int> rows, int kv_head) {
     const int dims = s_.h_.head_dim, group = s_.h_.n_heads / s_.h_.n_kv_heads;
-    const size_t floats = kernels::attention_state_floats(dims);
+    const size_t floats = kernels::attention_state_floats(dims), queries = rows.size() * static_cast<size_t>(group);
     alignas(64) float states[kernels::kMaxQueries * kernels::attention_state_floats(kernels::kMaxHeadDim)];
-    for (int r = 0; r < tile.tokens * group; r++) kernels::attention_begin(states + floats * static_cast<size_t>(r), dims);
-    s_.ops_.attend(item(l, index, tile, kv_head), s_.first_split(tile, index), s_.last_split(tile), true, states, floats);
-    for (int r = 0; r < tile.tokens * group; r++)
-      s_.ops_.attention_finish(states + floats * static_cast<size_t>(r),
-                               attended(tile.row + r / group) + (kv_head * group + r % group) * dims, dims);
+    for (size_t r = 0; r < queries; r++) kernels::attention_begin(states + floats * r, dims);
+    attend(l, index, rows, kv_head, s_.first_split(rows.front(), index), s_.last_split(rows.back()), true, floats,
+           [&](size_t i) { return states + floats * i * static_cast<size_t>(group); });
+    for (size_t r = 0; r < queries; r++) {
+      const int head = kv_head * group + static_cast<int>(r) % group;
+      s_.ops_.attention_finish(states + floats * r, attended(rows[r / static_cast<size_t>(group)]) + head * dims, dims);
+    }
   }
   // Some splits, their states kept for finish_apart().
-  void apart(const Layer& l, int index, const Tile& tile, const AttentionJob& job) {
-    const int first = s_.first_split(tile, index), begin = std::max(job.begin, first);
-    if (begin >= job.end) return;
-    s_.ops_.attend(item(l, index, tile, job.kv_head), begin, job.end, false,
-                   kept(tile.row, job.kv_head * (s_.h_.n_heads / s_.h_.n_kv_heads), begin), kept_stride());
+  void apart(const Layer& l, int index, std::span<const int> rows, const AttentionJob& job) {
+    int begin = job.end;
+    for (const int row : rows) begin = std::min(begin, std::max(job.begin, s_.first_split(row, index)));
+    if (begin == job.end) return;  // behind the window of all of them
+    attend(l, index, rows, job.kv_head, begin, job.end, false, kept_stride(),
+           [&](size_t i) { return kept(rows[i], job.kv_head * (s_.h_.n_heads / s_.h_.n_kv_heads), begin); });
   }
-  // [row][head][split][state], but attend() wants queries token-major within a kv head: so [kv head] is outermost.
-  size_t kept_stride() const { return static_cast<size_t>(s_.apart_) * kernels::attention_state_floats(s_.h_.head_dim); }
+  // [row][head][split][state]
+  size_t kept_stride() const { return static_cast<size_t>(s_.plan_.apart) * kernels::attention_state_floats(s_.h_.head_dim); }
   float* kept(int row, int head, int split) {
-    const int group = s_.h_.n_heads / s_.h_.n_kv_heads;
-    const size_t query = static_cast<size_t>((head / group * s_.deal_.rows() + row) * group + head % group);
+    const auto query = static_cast<size_t>(row * s_.h_.n_heads + head);
     return s_.states_.as<float>().data() + query * kept_stride() + static_cast<size_t>(split) * kernels::attention_state_floats(s_.h_.head_dim);
   }
   void finish_apart(int index) {
-    if (s_.deal_.by_rows || s_.apart_ == 0) return;
+    if (s_.deal_.by_rows || s_.plan_.apart == 0) return;
     const int dims = s_.h_.head_dim;
     alignas(64) float state[kernels::attention_state_floats(kernels::kMaxHeadDim)];
-    for (const Tile& tile : s_.deal_.tiles)
-      for (int row = tile.row; row < tile.row + tile.tokens; row++) {
-        if (row < rows_.begin || row >= rows_.end) continue;
-        for (int head = 0; head < s_.h_.n_heads; head++) {
-          kernels::attention_begin(state, dims);
-          for (int split = s_.first_split(tile, index); split < s_.last_split(tile); split++)
-            s_.ops_.attention_fold(state, kept(row, head, split), dims);
-          s_.ops_.attention_finish(state, attended(row) + head * dims, dims);
-        }
+    for (int row = static_cast<int>(rows_.begin); row < static_cast<int>(rows_.end); row++)
+      for (int head = 0; head < s_.h_.n_heads; head++) {
+        kernels::attention_begin(state, dims);
+        for (int split = s_.first_split(row, index); split < s_.last_split(row); split++)
+          s_.ops_.attention_fold(state, kept(row, head, split), dims);
+        s_.ops_.attention_finish(state, attended(row) + head * dims, dims);
       }
   }
 
@@ -267,12 +283,15 @@ class Step::Part {
     const int n = static_cast<int>(batch_.logits_rows.size());
     const int64_t blocks = head.k() / kernels::kBlock;
     QuantBlock* int8 = s_.int8_.as<QuantBlock>().data();
+    Bf16Block* bf16 = s_.bf16_.as<Bf16Block>().data();
+    const bool twice = head.needs(Activations::int8);
     rows_ = worker_.share(n);
     for (int64_t r = rows_.begin; r < rows_.end; r++) {
       const int from = s_.deal_.buffer_row[static_cast<size_t>(batch_.logits_rows[static_cast<size_t>(r)])];
       float* normed = y(static_cast<int>(r));
       s_.ops_.rms_norm(x(from), s_.w_.output_norm.data(), s_.h_.norm_eps, normed, s_.h_.d_model);
-      if (!head.needs_int8()) continue;
+      if (head.needs(Activations::bf16)) s_.ops_.round_bf16(normed, head.k(), bf16 + r * blocks);
+      if (!twice) continue;
       s_.ops_.quantise(normed, head.k(), int8 + r * blocks);
       s_.ops_.rounding(normed, head.k(), int8 + r * blocks, normed);
       s_.ops_.quantise(normed, head.k(), int8 + (n + r) * blocks);
@@ -281,8 +300,8 @@ class Step::Part {
     const auto panels = worker_.share(head.panels(), 2);
     const int begin = static_cast<int>(panels.begin), end = static_cast<int>(panels.end);
     float* logits = s_.logits_.as<float>().data();
-    head.multiply(s_.ops_, {int8, y(0), s_.d_columns_}, 0, head.needs_int8() ? 2 * n : n, logits, head.columns(), begin, end);
-    if (!head.needs_int8()) return;
+    head.multiply(s_.ops_, {int8, bf16, y(0), s_.d_columns_}, 0, twice ? 2 * n : n, logits, head.columns(), begin, end);
+    if (!twice) return;
     for (int64_t r = 0; r < n; r++)
       s_.ops_.add(logits + r * head.columns() + begin * kLanes, logits + (n + r) * head.columns() + begin * kLanes, (end - begin) * kLanes);
   }
@@ -296,13 +315,18 @@ class Step::Part {
 
 // ---- the step
 
-int Step::first_split(const Tile& tile, int layer) const {
+int Step::first_split(int row, int layer) const {
   if (!h_.windowed[static_cast<size_t>(layer)]) return 0;
-  return std::max(0, tile.first_position - h_.window + 1) / kSplit;
+  return std::max(0, deal_.position[static_cast<size_t>(row)] - h_.window + 1) / kSplit;
 }
-int Step::last_split(const Tile& tile) const { return (tile.first_position + tile.tokens - 1) / kSplit + 1; }
+int Step::last_split(int row) const { return deal_.position[static_cast<size_t>(row)] / kSplit + 1; }
 
 void Step::reserve(int rows, int outputs) {
+  auto needs = [&](Activations kind) {
+    return w_.head.needs(kind) || std::any_of(w_.layers.begin(), w_.layers.end(), [&](const Layer& l) {
+             return l.qkv.needs(kind) || l.attn_output.needs(kind) || l.gate_up.needs(kind) || l.ffn_down.needs(kind);
+           });
+  };
   auto floats = [](Buffer& buffer, int64_t n) {
     if (static_cast<int64_t>(buffer.size()) < n * 4) buffer = Buffer(static_cast<size_t>(n) * 4);
   };
@@ -313,7 +337,8 @@ void Step::reserve(int rows, int outputs) {
     floats(qkv_, int64_t{capacity_} * qkv_columns_);
     floats(attended_, int64_t{capacity_} * h_.n_heads * h_.head_dim);
     floats(gate_up_, int64_t{capacity_} * gate_columns_);
-    floats(int8_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(QuantBlock)) / 4);
+    if (needs(Activations::int8)) floats(int8_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(QuantBlock)) / 4);
+    if (needs(Activations::bf16)) floats(bf16_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(Bf16Block)) / 4);
     floats(angles_, int64_t{capacity_} * h_.rope_dims * 2);
   }
   if (outputs > output_capacity_) {
@@ -335,28 +360,11 @@ void Step::find_angles(const Batch& batch) {
     }
 }
 
-void Step::plan_attention(int workers) {
-  jobs_.clear();
+void Step::plan_attention(const Batch& batch, int workers) {
   for (int i = 0; i < h_.n_layers; i++) next_job_[static_cast<size_t>(i)] = 0;
-  apart_ = 0;
   if (deal_.by_rows) return;
-  int most = 0;
-  int64_t units = 0;
-  for (const Tile& tile : deal_.tiles) {
-    most = std::max(most, last_split(tile));
-    units += last_split(tile) * h_.n_kv_heads;
-  }
-  // With few tiles, one tile's context is cut among the workers; with many, they are dealt whole.
-  const int whole_jobs = static_cast<int>(deal_.tiles.size()) * h_.n_kv_heads;
-  const bool cut = workers > 1 && most > 1 && whole_jobs < 8 * workers;
-  const int some = cut ? static_cast<int>(std::max<int64_t>(1, units / (8 * workers))) : most;
-  for (int t = 0; t < static_cast<int>(deal_.tiles.size()); t++)
-    for (int kv_head = 0; kv_head < h_.n_kv_heads; kv_head++)
-      for (int s = 0, end = last_split(deal_.tiles[static_cast<size_t>(t)]); s < end; s += some)
-        jobs_.push_back({t, kv_head, s, std::min(s + some, end)});
-  if (!cut) return;
-  apart_ = most;
-  const size_t floats = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(h_.n_heads) * static_cast<size_t>(most) *
+  make_plan(batch, deal_, workers, h_.n_kv_heads, h_.n_heads / h_.n_kv_heads, plan_);
+  const size_t floats = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(h_.n_heads) * static_cast<size_t>(plan_.apart) *
                         kernels::attention_state_floats(h_.head_dim);
   if (states_.size() < floats * 4) states_ = Buffer(floats * 4);
 }
@@ -368,7 +376,7 @@ std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& te
   const int outputs = static_cast<int>(batch.logits_rows.size());
   reserve(deal_.rows(), outputs);
   find_angles(batch);
-  plan_attention(team.size());
+  plan_attention(batch, team.size());
   team.run([&](Worker& worker) { Part(*this, batch, kv, worker).run(); });
   const size_t vocab = static_cast<size_t>(h_.vocab_size), columns = static_cast<size_t>(w_.head.columns());
   const float* logits = logits_.as<float>().data();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/attention_plan.h"
 #include "model/deal.h"
 #include "model/model.h"
 #include "model/weights.h"
@@ -18,20 +19,14 @@ class Step {
   std::span<const float> run(const Batch& batch, KvStore& kv, ThreadTeam& team);
 
  private:
-  // What attention is dealt in when panels are: a tile against one kv head, over some of its splits.
-  struct AttentionJob {
-    int tile = 0;
-    int kv_head = 0;
-    int begin = 0, end = 0;  // splits
-  };
   // What one worker does for its part of the rows and panels.
   class Part;
 
   void reserve(int rows, int outputs);
   void find_angles(const Batch& batch);
-  void plan_attention(int workers);
-  int first_split(const Tile& tile, int layer) const;
-  int last_split(const Tile& tile) const;
+  void plan_attention(const Batch& batch, int workers);
+  int first_split(int row, int layer) const;  // that the row sees
+  int last_split(int row) const;              // behind the last
 
   const Arch& arch_;
   const Hparams& h_;
@@ -40,14 +35,13 @@ class Step {
   std::vector<float> frequencies_{}, local_frequencies_{};
   int qkv_columns_ = 0, gate_columns_ = 0, d_columns_ = 0;
   int tile_tokens_ = 1;
-  int most_blocks_ = 0;  // of a row of int8 activations
+  int most_blocks_ = 0;  // of a row of int8 or bf16 activations
 
   Deal deal_{};
-  std::vector<AttentionJob> jobs_{};
+  AttentionPlan plan_{};
   std::unique_ptr<std::atomic<int>[]> next_job_{};  // [n_layers]
-  int apart_ = 0;                 // > 0: splits of each query's states kept apart, this many at most
 
-  Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, int8_{}, angles_{}, states_{}, logits_{}, compact_{};
+  Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, int8_{}, bf16_{}, angles_{}, states_{}, logits_{}, compact_{};
   int capacity_ = 0, output_capacity_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "kernels/quant.h"
 
@@ -63,7 +64,7 @@ void put_reordered(std::span<const float> values, const std::vector<int32_t>& or
   for (size_t i = 0; i < values.size(); i++) out[i] = values[order.empty() ? i : static_cast<size_t>(order[i])];
 }
 
-Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, bool int8) {
+Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, Activations dial) {
   const std::string at = "blk." + std::to_string(index) + ".";
   const int q = h.n_heads * h.head_dim, kv = h.n_kv_heads * h.head_dim;
   std::vector<int32_t> q_order, k_order;
@@ -98,10 +99,10 @@ Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, bo
   }
   if (bind.error()) return layer;
 
-  layer.qkv = Linear({{"q", wq, q_order}, {"k", wk, k_order}, {"v", wv, {}}}, int8);
-  layer.attn_output = Linear({{"o", wo, {}}}, int8);
-  layer.gate_up = Linear({{"gate", gate, {}}, {"up", up, {}}}, int8);
-  layer.ffn_down = Linear({{"down", down, {}}}, int8);
+  layer.qkv = Linear({{"q", wq, q_order}, {"k", wk, k_order}, {"v", wv, {}}}, dial);
+  layer.attn_output = Linear({{"o", wo, {}}}, dial);
+  layer.gate_up = Linear({{"gate", gate, {}}, {"up", up, {}}}, dial);
+  layer.ffn_down = Linear({{"down", down, {}}}, dial);
   if (arch.qk_norm) {
     const auto order = arch.rope == RopeStyle::interleaved ? halves_order(1, h.head_dim, h.rope_dims) : std::vector<int32_t>{};
     layer.q_norm.resize(q_norm.size());
@@ -118,15 +119,20 @@ Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, bo
   return layer;
 }
 
+// Panels that one thread packs: neighbours, so that it writes a stretch of memory, not single lines among another's.
 struct PackJob {
-  Linear* linear;
-  int panel;
+  size_t linear;
+  int begin, end;
 };
 
-void pack_all(Weights& w, ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* context) {
+// What is packed of the file leaves memory at once, so that weights are never there twice.
+void pack_all(Weights& w, const TensorSource& source, ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* context) {
+  constexpr int kSome = 16;
+  std::vector<Linear*> linears;
   std::vector<PackJob> jobs;
   auto add = [&](Linear& linear) {
-    for (int p = 0; p < linear.panels(); p++) jobs.push_back({&linear, p});
+    for (int p = 0; p < linear.panels(); p += kSome) jobs.push_back({linears.size(), p, std::min(p + kSome, linear.panels())});
+    linears.push_back(&linear);
   };
   add(w.head);
   for (Layer& layer : w.layers) {
@@ -135,12 +141,25 @@ void pack_all(Weights& w, ThreadTeam& team, void (*progress)(void*, size_t, size
     add(layer.gate_up);
     add(layer.ffn_down);
   }
+  std::vector<std::atomic<int>> left(linears.size());  // panels to pack
+  for (size_t i = 0; i < linears.size(); i++) left[i] = linears[i]->panels();
   const size_t total = w.bytes();
+  w.memory = Buffer(total);
+  std::byte* memory = w.memory.data();
+  for (Linear* linear : linears) {
+    linear->place(memory);
+    memory += linear->bytes();
+  }
+  const auto release = [&](std::span<const std::byte> bytes) { source.release(bytes); };
   std::atomic<size_t> next = 0;
-  constexpr size_t kSome = 16;  // neighbours: one thread writes a stretch of memory, not single lines among another's
   team.run([&](Worker& worker) {
-    for (size_t at; (at = next.fetch_add(kSome)) < jobs.size();) {
-      for (size_t i = at; i < std::min(at + kSome, jobs.size()); i++) jobs[i].linear->pack(jobs[i].panel);
+    for (size_t at; (at = next.fetch_add(1)) < jobs.size();) {
+      const PackJob& job = jobs[at];
+      Linear& linear = *linears[job.linear];
+      for (int p = job.begin; p < job.end; p++) linear.pack(p);
+      linear.each_source(job.begin, job.end, release);
+      const int done = job.end - job.begin;
+      if (left[job.linear].fetch_sub(done) == done) linear.each_source(0, linear.panels(), release);  // rows in other orders, borders
       if (worker.index() == 0 && progress != nullptr)
         progress(context, static_cast<size_t>(static_cast<double>(total) * static_cast<double>(at) / static_cast<double>(jobs.size())), total);
     }
@@ -156,7 +175,7 @@ size_t Weights::bytes() const {
   return sum;
 }
 
-Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSource& source, bool int8_activations,
+Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSource& source, Activations dial,
                              ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* progress_context) {
   Binder bind(source);
   Weights w;
@@ -165,10 +184,10 @@ Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSou
   TensorView head = w.embedding;
   if (bind.has("output.weight")) head = bind.matrix("output.weight", h.vocab_size, h.d_model);
   if (bind.has("rope_freqs.weight")) w.rope_factors = bind.vector("rope_freqs.weight", h.rope_dims / 2);
-  for (int i = 0; i < h.n_layers && !bind.error(); i++) w.layers.push_back(bind_layer(bind, arch, h, i, int8_activations));
+  for (int i = 0; i < h.n_layers && !bind.error(); i++) w.layers.push_back(bind_layer(bind, arch, h, i, dial));
   if (bind.error()) return *bind.error();
-  w.head = Linear({{"head", head, {}}}, int8_activations);
-  pack_all(w, team, progress, progress_context);
+  w.head = Linear({{"head", head, {}}}, dial);
+  pack_all(w, source, team, progress, progress_context);
   return w;
 }
 

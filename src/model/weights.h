@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/buffer.h"
 #include "model/linear.h"
 #include "model/model.h"
 
@@ -28,10 +29,12 @@ struct Weights {
   Linear head{};                        // [vocab][d_model]; the embedding where the file has no own
   std::vector<float> rope_factors{};    // [rope_dims / 2], empty: none
 
+  Buffer memory{};                      // of all panels, so that they lie on huge pages however small a matrix is
+
   size_t bytes() const;                 // packed
 };
 
-Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSource& source, bool int8_activations,
+Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSource& source, Activations dial,
                              ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* progress_context);
 
 }  // namespace unisono::model

@@ -118,7 +118,7 @@ TEST_P(Family, TheSameBitsHoweverItRuns) {
   const Golden g = read_golden(GetParam());
   std::vector<int32_t> prompt = g.prompt;
   for (int i = 0; i < 300; i++) prompt.push_back(static_cast<int32_t>((i * 37 + 11) % static_cast<int>(g.vocab)));
-  for (const auto activations : {model::Activations::f32, model::Activations::int8})
+  for (const auto activations : {model::Activations::f32, model::Activations::bf16, model::Activations::int8})
     for (const KvType kv : {KvType::f32, KvType::f16}) {
       std::vector<float> want;
       for (const kernels::Ops* ops : kernels::compiled_ops()) {
@@ -127,7 +127,7 @@ TEST_P(Family, TheSameBitsHoweverItRuns) {
           Runner run(kTiny + GetParam() + ".gguf", {.activations = activations, .ops = ops}, threads, kv);
           for (const int chunk : {1000, 64, 7, 1}) {
             // Small steps are mostly barriers, and slow with more threads than cores: they need not meet all the rest.
-            if (chunk < 64 && (threads == 3 || kv == KvType::f32)) continue;
+            if (chunk < 64 && (threads == 3 || kv == KvType::f32 || activations == model::Activations::bf16)) continue;
             const auto logits = run.last_logits(prompt, chunk);
             if (want.empty()) want = logits;
             ASSERT_EQ(std::memcmp(logits.data(), want.data(), want.size() * 4), 0)
@@ -161,6 +161,42 @@ TEST_P(Family, StrangersInTheBatchChangeNothing) {
     const auto out = run.model.forward(Batch{tokens, sequences, rows}, run.kv, run.team);
     EXPECT_EQ(std::memcmp(out.data() + 7 * g.vocab, alone.data(), g.vocab * 4), 0) << threads << " threads";
   }
+}
+
+// Sequences that share the blocks of their first 512 positions, which a step reads once for all of them.
+TEST_P(Family, SharedBlocksChangeNothing) {
+  const Golden g = read_golden(GetParam());
+  const auto token = [&](int i) { return static_cast<int32_t>((i * 37 + 11) % static_cast<int>(g.vocab)); };
+  constexpr int kShared = 512, kSequences = 5;
+  for (const KvType kv : {KvType::f16, KvType::bf16, KvType::q8_0})
+    for (const int threads : {1, 2}) {
+      Runner run(kTiny + GetParam() + ".gguf", {}, threads, kv, 80);
+      std::vector<int32_t> prefix, blocks;
+      for (int i = 0; i < kShared; i++) prefix.push_back(token(i));
+      for (int b = 0; b < kShared / 16; b++) blocks.push_back(b);
+      run.step(prefix, 0, blocks);
+      // Each goes on with a text of its own, of another length, in blocks of its own; then all take a step together.
+      std::vector<std::vector<int32_t>> tables;
+      std::vector<std::vector<float>> alone;
+      std::vector<int32_t> tokens, rows;
+      std::vector<BatchSequence> sequences;
+      for (int s = 0; s < kSequences; s++) {
+        tables.push_back(blocks);
+        for (int b = 0; b < 4; b++) tables.back().push_back(kShared / 16 + s * 4 + b);
+        std::vector<int32_t> own;
+        for (int i = 0; i < 1 + s * 11; i++) own.push_back(token(1000 * s + i));
+        const int position = kShared + static_cast<int>(own.size());
+        run.step(own, kShared, tables.back());
+        alone.push_back(run.step({&prefix[static_cast<size_t>(s)], 1}, position, tables.back()));
+        tokens.push_back(prefix[static_cast<size_t>(s)]);
+        rows.push_back(s);
+        sequences.push_back({s, 1, position, {}});
+      }
+      for (size_t s = 0; s < kSequences; s++) sequences[s].block_table = tables[s];
+      const auto out = run.model.forward(Batch{tokens, sequences, rows}, run.kv, run.team);
+      for (size_t s = 0; s < kSequences; s++)
+        EXPECT_EQ(std::memcmp(out.data() + s * g.vocab, alone[s].data(), g.vocab * 4), 0) << threads << " threads, sequence " << s;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Family, ::testing::Values("llama", "llama-mixed", "qwen2", "gemma3", "gemma3-scaled"),

@@ -40,7 +40,7 @@ TEST_F(Stories, GreedyTextIsThePublishedOne) {
   for (const kernels::Ops* ops : kernels::compiled_ops()) {
     if (!ops->runs_here()) continue;
     const auto loaded = load_model(team, {.activations = model::Activations::f32, .ops = ops});
-    Engine engine(loaded->model, loaded->tokenizer, team, {.kv_f32 = true, .end_tokens = loaded->description.end_tokens});
+    Engine engine(loaded->model, loaded->tokenizer, team, {.kv_type = model::KvType::f32, .end_tokens = loaded->description.end_tokens});
     Request request{.prompt = {*loaded->tokenizer.bos()}, .max_tokens = 400};
     request.sampling.temperature = 0;
     const Sent sent = send(engine, request);

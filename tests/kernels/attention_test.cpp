@@ -2,6 +2,7 @@
 // table, the bits are the same.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -11,22 +12,23 @@
 namespace unisono::kernels {
 namespace {
 
+constexpr const char* kTypeNames[] = {"_f16", "_bf16", "_f32", "_q8_0"};
+
 struct Case {
   int head_dim, group, positions, window;
-  bool f32;
+  KvType type;
 };
 
 // One kv head with keys and values at scattered blocks.
 struct Fixture {
   explicit Fixture(const Case& c, const Ops& ops) : c(c) {
     const int n_blocks = (c.positions + kPage - 1) / kPage;
-    const size_t width = (static_cast<size_t>(c.head_dim) + 15) / 16 * 16;
-    kv.stride = (static_cast<size_t>(c.head_dim) + width) * kPage * (c.f32 ? 4 : 2);
+    kv.stride = kv_bytes(c.type, c.head_dim);
     memory = Buffer(kv.stride * static_cast<size_t>(n_blocks + 3));
     std::memset(memory.data(), 0xff, memory.size());  // NaN wherever nothing was stored
     kv.base = memory.data();
     kv.head_dim = c.head_dim;
-    kv.f32 = c.f32;
+    kv.type = c.type;
     blocks.resize(static_cast<size_t>((n_blocks + 15) / 16 * 16));
     for (int i = 0; i < n_blocks; i++) blocks[static_cast<size_t>(i)] = (i * 7 + 3) % (n_blocks + 3);
     if ((n_blocks + 3) % 7 == 0)
@@ -39,9 +41,12 @@ struct Fixture {
       ops.store_kv(kv, blocks[static_cast<size_t>(p / kPage)], p % kPage, &keys[static_cast<size_t>(p) * dim], &values[static_cast<size_t>(p) * dim]);
   }
 
-  AttentionItem item(int first, int tokens) const {
-    return {.q = &queries[static_cast<size_t>(first * c.group * c.head_dim)], .q_stride = c.group * c.head_dim, .tokens = tokens,
-            .group = c.group, .first_position = first, .window = c.window, .blocks = blocks.data(), .kv = kv};
+  // Attends with tokens [first, first + tokens), their states one after the other, `stride` floats a query.
+  void attend(const Ops& ops, int first, int tokens, int begin, int end, bool fold, float* states, size_t stride) const {
+    std::vector<AttentionToken> some;
+    for (int t = 0; t < tokens; t++)
+      some.push_back({&queries[static_cast<size_t>((first + t) * c.group * c.head_dim)], states + static_cast<size_t>(t * c.group) * stride, first + t});
+    ops.attend({some.data(), tokens, c.group, stride, c.window, blocks.data(), kv}, begin, end, fold);
   }
   int first_split(int position) const { return c.window > 0 ? std::max(0, position - c.window + 1) / kSplit : 0; }
 
@@ -50,7 +55,7 @@ struct Fixture {
     const size_t floats = attention_state_floats(c.head_dim);
     std::vector<float> states(floats * static_cast<size_t>(tokens * c.group));
     for (int r = 0; r < tokens * c.group; r++) attention_begin(&states[floats * static_cast<size_t>(r)], c.head_dim);
-    ops.attend(item(first, tokens), first_split(first), (first + tokens - 1) / kSplit + 1, true, states.data(), floats);
+    attend(ops, first, tokens, first_split(first), (first + tokens - 1) / kSplit + 1, true, states.data(), floats);
     return finish(ops, states, tokens);
   }
   // The same, each split's state kept and folded afterwards.
@@ -60,8 +65,8 @@ struct Fixture {
     const size_t stride = floats * static_cast<size_t>(end - begin);
     std::vector<float> parts(stride * static_cast<size_t>(tokens * c.group)), states(floats * static_cast<size_t>(tokens * c.group));
     const int middle = (begin + end) / 2;  // as two threads would
-    ops.attend(item(first, tokens), middle, end, false, parts.data() + floats * static_cast<size_t>(middle - begin), stride);
-    if (middle > begin) ops.attend(item(first, tokens), begin, middle, false, parts.data(), stride);
+    attend(ops, first, tokens, middle, end, false, parts.data() + floats * static_cast<size_t>(middle - begin), stride);
+    if (middle > begin) attend(ops, first, tokens, begin, middle, false, parts.data(), stride);
     for (int r = 0; r < tokens * c.group; r++) {
       attention_begin(&states[floats * static_cast<size_t>(r)], c.head_dim);
       for (int s = 0; s < end - begin; s++)
@@ -76,7 +81,18 @@ struct Fixture {
     return out;
   }
 
-  double stored(float x) const { return c.f32 ? x : half_to_float(float_to_half(x)); }
+  // What the store holds of x[d], one of a token's keys or values.
+  double stored(const float* x, size_t d) const {
+    switch (c.type) {
+      case KvType::f32: return x[d];
+      case KvType::f16: return half_to_float(float_to_half(x[d]));
+      case KvType::bf16: return bf16_to_float(static_cast<uint16_t>((std::bit_cast<uint32_t>(x[d]) + 0x7fff + (std::bit_cast<uint32_t>(x[d]) >> 16 & 1)) >> 16));
+      case KvType::q8_0: break;
+    }
+    float top = 0;
+    for (size_t i = d / 32 * 32; i < std::min(static_cast<size_t>(c.head_dim), d / 32 * 32 + 32); i++) top = std::max(top, std::fabs(x[i]));
+    return static_cast<double>(top / 127) * std::nearbyint(x[d] * (127 / top));
+  }
   std::vector<double> exact(int position, int head) const {
     const auto dim = static_cast<size_t>(c.head_dim);
     const float* q = &queries[static_cast<size_t>(position * c.group + head) * dim];
@@ -84,14 +100,14 @@ struct Fixture {
     std::vector<double> weight, out(dim);
     for (int p = from; p <= position; p++) {
       double s = 0;
-      for (size_t d = 0; d < dim; d++) s += q[d] * stored(keys[static_cast<size_t>(p) * dim + d]);
+      for (size_t d = 0; d < dim; d++) s += q[d] * stored(&keys[static_cast<size_t>(p) * dim], d);
       weight.push_back(s);
     }
     const double top = *std::max_element(weight.begin(), weight.end());
     double sum = 0;
     for (double& w : weight) sum += w = std::exp(w - top);
     for (size_t i = 0; i < weight.size(); i++)
-      for (size_t d = 0; d < dim; d++) out[d] += weight[i] / sum * stored(values[(static_cast<size_t>(from) + i) * dim + d]);
+      for (size_t d = 0; d < dim; d++) out[d] += weight[i] / sum * stored(&values[(static_cast<size_t>(from) + i) * dim], d);
     return out;
   }
 
@@ -142,14 +158,41 @@ TEST_P(Attention, TheSameBitsHoweverItIsCut) {
   }
 }
 
+// Sequences that share the blocks of a split: their tokens stand in one item, and each gets what it gets alone.
+TEST_P(Attention, TokensOfSeveralSequencesOverSharedBlocks) {
+  FlushDenormals flushed;
+  const Case c = GetParam();
+  if (c.positions <= 2 * kSplit || c.window > 0) GTEST_SKIP() << "needs two whole splits that all tokens see";
+  const Fixture f(c, best_ops());
+  const size_t floats = attention_state_floats(c.head_dim), stride = 2 * floats, token = stride * static_cast<size_t>(c.group);
+  const std::vector<int> positions = {2 * kSplit + 1, c.positions - 1, 2 * kSplit, c.positions - 7, 2 * kSplit + 9};
+  const int most = std::min(static_cast<int>(positions.size()), kMaxQueries / c.group);
+  for (const Ops* ops : ops_here())
+    for (int n = 1; n <= most; n++) {
+      std::vector<float> together(token * static_cast<size_t>(n)), alone(token);
+      std::vector<AttentionToken> tokens;
+      for (int t = 0; t < n; t++) {
+        const int position = positions[static_cast<size_t>(t)];
+        tokens.push_back({&f.queries[static_cast<size_t>(position * c.group * c.head_dim)], &together[token * static_cast<size_t>(t)], position});
+      }
+      ops->attend({tokens.data(), n, c.group, stride, 0, f.blocks.data(), f.kv}, 0, 2, false);
+      for (int t = 0; t < n; t++) {
+        f.attend(best_ops(), positions[static_cast<size_t>(t)], 1, 0, 2, false, alone.data(), stride);
+        ASSERT_EQ(std::memcmp(alone.data(), &together[token * static_cast<size_t>(t)], token * 4), 0) << ops->name << ", token " << t << " of " << n;
+      }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
-                         testing::Values(Case{8, 2, 40, 0, true}, Case{64, 3, 700, 0, false}, Case{64, 4, 700, 0, true},
-                                         Case{256, 4, 600, 512, false}, Case{64, 1, 700, 100, false}, Case{24, 7, 300, 16, true},
-                                         Case{128, 8, 530, 0, false}),
+                         testing::Values(Case{8, 2, 40, 0, KvType::f32}, Case{64, 3, 700, 0, KvType::f16}, Case{64, 4, 700, 0, KvType::f32},
+                                         Case{256, 4, 600, 512, KvType::f16}, Case{64, 1, 700, 100, KvType::f16},
+                                         Case{24, 7, 300, 16, KvType::f32}, Case{128, 8, 530, 0, KvType::f16},
+                                         Case{64, 3, 700, 0, KvType::bf16}, Case{40, 2, 300, 100, KvType::bf16},
+                                         Case{64, 3, 700, 0, KvType::q8_0}, Case{96, 5, 600, 300, KvType::q8_0}, Case{40, 2, 300, 0, KvType::q8_0}),
                          [](const auto& t) {
                            const Case& c = t.param;
                            return "dim" + std::to_string(c.head_dim) + "_group" + std::to_string(c.group) + "_window" +
-                                  std::to_string(c.window) + (c.f32 ? "_f32" : "_f16");
+                                  std::to_string(c.window) + kTypeNames[static_cast<size_t>(c.type)];
                          });
 
 }  // namespace

@@ -1,0 +1,272 @@
+// Matrix products with bf16 activations. A panel's integers are exact in bf16, so weights lose nothing; scales are applied
+// in f32, block by block. Few rows take the integers as they widen; many rows take a stretch of K that was widened once.
+// Compiled once per instruction set.
+#include "kernels/format.h"
+#include "kernels/isa.h"
+
+namespace unisono::kernels::KERNEL_ISA {
+
+namespace {
+
+constexpr int lesser(int a, int b) { return a < b ? a : b; }
+
+constexpr int kRows = kTileRowsBf16, kPanels = kTilePanelsBf16;
+constexpr int kFewRows = lesser(kRows, 4);
+constexpr int kStretch = 8;  // blocks widened at a time: 10 KB a panel, which stay in L1 while the rows pass by
+
+UNISONO_INLINE uint32_t two_values(const Bf16Block& x, int pair) {
+  uint32_t two;
+  __builtin_memcpy(&two, x.v + 2 * pair, 4);
+  return two;
+}
+
+// A block's weights, already widened: what many rows read again and again.
+struct Widened {
+  alignas(64) uint16_t pairs[16][32];
+  alignas(64) float scale[2][16];  // the second for types with two scales in a block
+  alignas(64) float min[16];
+};
+
+template <class F>
+UNISONO_INLINE void scales_of(const typename F::Unit& u, int b, Vec (&d)[2]) {
+  d[0] = F::scale(u, b);
+  if constexpr (F::half_scales) {
+    d[1] = mul(d[0], to_floats(F::half_scale(u, b, 1)));  // f16 times int8 is exact
+    d[0] = mul(d[0], to_floats(F::half_scale(u, b, 0)));
+  }
+}
+
+template <class F, int G>
+void widen_groups(const typename F::Unit& u, int b, Widened& out) {
+  if constexpr (G < 8) {
+    Pairs even, odd;
+    to_pairs<F::bits, F::zero>(F::template group<G>(u, b), even, odd);
+    store_pairs(out.pairs[2 * G], even);
+    store_pairs(out.pairs[2 * G + 1], odd);
+    widen_groups<F, G + 1>(u, b, out);
+  }
+}
+template <class F>
+void widen_block(const typename F::Unit& u, int b, Widened& out) {
+  widen_groups<F, 0>(u, b, out);
+  Vec d[2];
+  scales_of<F>(u, b, d);
+  store(out.scale[0], d[0]);
+  if constexpr (F::half_scales) store(out.scale[1], d[1]);
+  if constexpr (F::has_min) store(out.min, F::min(u, b));
+}
+
+// Where a tile finds block b of panel p: as it lies in memory, or widened. A Source gives pairs<G>(p, b, even, odd) of four
+// k, scales(p, b, d), min(p, b), and which of these its type has.
+template <class F>
+struct FromPanels {
+  static constexpr bool has_min = F::has_min, half_scales = F::half_scales;
+  const typename F::Unit* w;
+  size_t panel_units;
+  const typename F::Unit& unit(int p, int64_t b) const {
+    return w[static_cast<size_t>(p) * panel_units + static_cast<size_t>(b / F::blocks)];
+  }
+  template <int G>
+  UNISONO_INLINE void pairs(int p, int64_t b, Pairs& even, Pairs& odd) const {
+    to_pairs<F::bits, F::zero>(F::template group<G>(unit(p, b), static_cast<int>(b % F::blocks)), even, odd);
+  }
+  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
+    scales_of<F>(unit(p, b), static_cast<int>(b % F::blocks), d);
+  }
+  UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), static_cast<int>(b % F::blocks)); }
+};
+template <bool HalfScales, bool HasMin>
+struct FromWidened {
+  static constexpr bool has_min = HasMin, half_scales = HalfScales;
+  const Widened (*at)[kStretch];  // [panel][block]
+  template <int G>
+  UNISONO_INLINE void pairs(int p, int64_t b, Pairs& even, Pairs& odd) const {
+    even = load_pairs(at[p][b].pairs[2 * G]);
+    odd = load_pairs(at[p][b].pairs[2 * G + 1]);
+  }
+  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
+    d[0] = load(at[p][b].scale[0]);
+    if constexpr (HalfScales) d[1] = load(at[p][b].scale[1]);
+  }
+  UNISONO_INLINE Vec min(int p, int64_t b) const { return load(at[p][b].min); }
+};
+
+// Groups Begin .. End - 1 of one block into the sums, MR rows x NP panels.
+template <class Source, int MR, int NP, int Begin, int End>
+UNISONO_INLINE void dots(Vec (&s)[MR][NP], const Source& w, int64_t b, const Bf16Block* x, int64_t row_blocks) {
+  if constexpr (Begin < End) {
+    Pairs pairs[2][NP];
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) w.template pairs<Begin>(p, b, pairs[0][p], pairs[1][p]);
+    UNISONO_UNROLL for (int half = 0; half < 2; half++) UNISONO_UNROLL for (int r = 0; r < MR; r++) {
+      const uint32_t two = two_values(x[r * row_blocks], 2 * Begin + half);
+      UNISONO_UNROLL for (int p = 0; p < NP; p++) s[r][p] = dot(s[r][p], pairs[half][p], two);
+    }
+    dots<Source, MR, NP, Begin + 1, End>(s, w, b, x, row_blocks);
+  }
+}
+
+template <int MR, int NP>
+UNISONO_INLINE void clear(Vec (&s)[MR][NP]) {
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) s[r][p] = zero();
+}
+template <int MR, int NP>
+UNISONO_INLINE void add_scaled(Vec (&f)[MR][NP], const Vec (&s)[MR][NP], const Vec (&d)[NP][2], int which) {
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
+      fma(s[r][p], d[p][which], f[r][p]);
+}
+template <int MR, int NP>
+UNISONO_INLINE void load_sums(Vec (&f)[MR][NP], const float* y, int64_t ldy, bool first) {
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
+      first ? zero() : load(y + r * ldy + 16 * p);
+}
+template <int MR, int NP>
+UNISONO_INLINE void store_sums(const Vec (&f)[MR][NP], float* y, int64_t ldy) {
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++)
+      store(y + r * ldy + 16 * p, f[r][p]);
+}
+
+// `blocks` blocks of integer weights. first: y starts at 0; else it goes on from what it holds.
+template <int MR, int NP, class Source>
+UNISONO_INLINE void tile(const Source& w, int64_t blocks, const Bf16Block* x, int64_t row_blocks, float* y, int64_t ldy,
+                         bool first) {
+  Vec f[MR][NP];
+  load_sums(f, y, ldy, first);
+  for (int64_t b = 0; b < blocks; b++, x++) {
+    Vec s[MR][NP], d[NP][2];
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) w.scales(p, b, d[p]);
+    clear(s);
+    if constexpr (Source::half_scales) {
+      dots<Source, MR, NP, 0, 4>(s, w, b, x, row_blocks);
+      add_scaled(f, s, d, 0);
+      clear(s);
+      dots<Source, MR, NP, 4, 8>(s, w, b, x, row_blocks);
+      add_scaled(f, s, d, 1);
+    } else {
+      dots<Source, MR, NP, 0, 8>(s, w, b, x, row_blocks);
+      add_scaled(f, s, d, 0);
+    }
+    if constexpr (Source::has_min) {
+      UNISONO_UNROLL for (int p = 0; p < NP; p++) {
+        const Vec m = w.min(p, b);
+        UNISONO_UNROLL for (int r = 0; r < MR; r++) f[r][p] = fma(m, set(x[r * row_blocks].sum), f[r][p]);
+      }
+    }
+  }
+  store_sums(f, y, ldy);
+}
+template <int MR, int NP, class Source>
+void tile_of(int rows, const Source& w, int64_t blocks, const Bf16Block* x, int64_t row_blocks, float* y, int64_t ldy,
+             bool first) {
+  if constexpr (MR > 1) {
+    if (rows < MR) return tile_of<MR - 1, NP>(rows, w, blocks, x, row_blocks, y, ldy, first);
+  }
+  tile<MR, NP>(w, blocks, x, row_blocks, y, ldy, first);
+}
+
+// Rows in tiles of even sizes: visit(first row, rows).
+template <class Visit>
+UNISONO_INLINE void each_tile(int rows, Visit visit) {
+  const int tiles = (rows + kRows - 1) / kRows;
+  for (int t = 0, r = 0; t < tiles; t++) {
+    const int n = (rows - r + (tiles - t) - 1) / (tiles - t);
+    visit(r, n);
+    r += n;
+  }
+}
+
+template <class F, int NP>
+void panels_of(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel) {
+  using Unit = typename F::Unit;
+  const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
+  const size_t panel_units = w.panel_bytes / sizeof(Unit);
+  const Unit* units = reinterpret_cast<const Unit*>(w.data) + static_cast<size_t>(panel) * panel_units;
+  y += 16 * panel;
+  if (rows <= kFewRows)
+    return tile_of<kFewRows, NP>(rows, FromPanels<F>{units, panel_units}, row_blocks, x, row_blocks, y, ldy, true);
+  alignas(64) Widened wide[NP][kStretch];
+  for (int64_t b0 = 0; b0 < row_blocks; b0 += kStretch) {
+    const int64_t some = row_blocks - b0 < kStretch ? row_blocks - b0 : kStretch;
+    for (int p = 0; p < NP; p++)
+      for (int64_t b = 0; b < some; b++)
+        widen_block<F>(units[static_cast<size_t>(p) * panel_units + static_cast<size_t>((b0 + b) / F::blocks)],
+                       static_cast<int>((b0 + b) % F::blocks), wide[p][b]);
+    each_tile(rows, [&](int r, int n) {
+      tile_of<kRows, NP>(n, FromWidened<F::half_scales, F::has_min>{wide}, some, x + r * row_blocks + b0, row_blocks,
+                         y + r * ldy, ldy, b0 == 0);
+    });
+  }
+}
+
+template <class F>
+void product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end) {
+  int p = begin;
+  for (; p + kPanels <= end; p += kPanels) panels_of<F, kPanels>(w, x, rows, y, ldy, p);
+  for (; p < end; p++) panels_of<F, 1>(w, x, rows, y, ldy, p);
+}
+
+// ---- BF16 weights: pairs as they lie in memory, no scales.
+
+template <int MR, int NP>
+UNISONO_INLINE void plain_tile(const uint16_t* w, size_t panel_values, const Bf16Block* x, int64_t row_blocks,
+                               int64_t blocks, float* y, int64_t ldy, bool first) {
+  Vec f[MR][NP];
+  load_sums(f, y, ldy, first);
+  for (int64_t b = 0; b < blocks; b++, x++, w += 16 * kBlock) {
+    UNISONO_UNROLL for (int pair = 0; pair < 16; pair++) {
+      Pairs at[NP];
+      UNISONO_UNROLL for (int p = 0; p < NP; p++) at[p] = load_pairs(w + static_cast<size_t>(p) * panel_values + 32 * pair);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++) {
+        const uint32_t two = two_values(x[r * row_blocks], pair);
+        UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = dot(f[r][p], at[p], two);
+      }
+    }
+  }
+  store_sums(f, y, ldy);
+}
+template <int MR, int NP>
+void plain_tile_of(int rows, const uint16_t* w, size_t panel_values, const Bf16Block* x, int64_t row_blocks, int64_t blocks,
+                   float* y, int64_t ldy, bool first) {
+  if constexpr (MR > 1) {
+    if (rows < MR) return plain_tile_of<MR - 1, NP>(rows, w, panel_values, x, row_blocks, blocks, y, ldy, first);
+  }
+  plain_tile<MR, NP>(w, panel_values, x, row_blocks, blocks, y, ldy, first);
+}
+template <int NP>
+void plain_panels(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel) {
+  const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
+  const size_t panel_values = w.panel_bytes / 2;
+  const auto* weights = reinterpret_cast<const uint16_t*>(w.data) + static_cast<size_t>(panel) * panel_values;
+  const int64_t stretch = rows <= kRows ? row_blocks : kStretch;
+  for (int64_t b0 = 0; b0 < row_blocks; b0 += stretch) {
+    const int64_t some = row_blocks - b0 < stretch ? row_blocks - b0 : stretch;
+    each_tile(rows, [&](int r, int n) {
+      plain_tile_of<kRows, NP>(n, weights + b0 * 16 * kBlock, panel_values, x + r * row_blocks + b0, row_blocks, some,
+                               y + r * ldy + 16 * panel, ldy, b0 == 0);
+    });
+  }
+}
+void plain_product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end) {
+  int p = begin;
+  for (; p + kPanels <= end; p += kPanels) plain_panels<kPanels>(w, x, rows, y, ldy, p);
+  for (; p < end; p++) plain_panels<1>(w, x, rows, y, ldy, p);
+}
+
+}  // namespace
+
+void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end) {
+  switch (w.type) {
+    case DType::bf16: return plain_product(w, x, rows, y, ldy, begin, end);
+    case DType::q8_0: return product<FormatQ8_0>(w, x, rows, y, ldy, begin, end);
+    case DType::q4_0: return product<FormatQ4_0>(w, x, rows, y, ldy, begin, end);
+    case DType::q4_1: return product<FormatQ4_1>(w, x, rows, y, ldy, begin, end);
+    case DType::q5_0: return product<FormatQ5_0>(w, x, rows, y, ldy, begin, end);
+    case DType::q5_1: return product<FormatQ5_1>(w, x, rows, y, ldy, begin, end);
+    case DType::q4_k: return product<FormatQ4K>(w, x, rows, y, ldy, begin, end);
+    case DType::q5_k: return product<FormatQ5K>(w, x, rows, y, ldy, begin, end);
+    case DType::q6_k: return product<FormatQ6K>(w, x, rows, y, ldy, begin, end);
+    case DType::f32:
+    case DType::f16: break;  // not exact in bf16: their products take f32 activations
+  }
+}
+
+}  // namespace unisono::kernels::KERNEL_ISA
