@@ -75,7 +75,10 @@ class TagParser final : public AnswerParser {
         if (complete) state_ = State::tail;
         return complete;
       }
-      case State::tail: return skip(rest, syntax_.after_arguments, State::next, State::rest);
+      case State::tail: {
+        if (!skip_id(rest)) return false;
+        return skip(rest, syntax_.after_arguments, State::next, State::rest);
+      }
       case State::next:
         if (!syntax_.between.empty() && rest.starts_with(syntax_.between)) {
           rest.remove_prefix(syntax_.between.size());
@@ -145,8 +148,8 @@ class TagParser final : public AnswerParser {
       text.remove_prefix(kPythonTag.size());
     else if (kPythonTag.starts_with(text) && !last)
       return false;
-    const int fit = fitting_head(text);
-    if (fit == kMayFit && !last) return false;
+    const int fit = fitting_head(text, last);
+    if (fit == kMayFit) return false;
     if (fit < 0) {
       state_ = State::rest;
       return true;
@@ -171,13 +174,16 @@ class TagParser final : public AnswerParser {
   }
 
   static constexpr int kMayFit = -1, kCantFit = -2;
-  // The tool whose head stands there.
-  int fitting_head(std::string_view text) const {
+  // The tool whose head stands there: one tool's name may be the beginning of another's.
+  int fitting_head(std::string_view text, bool last) const {
     int fit = kCantFit;
+    size_t longest = 0;
     for (size_t i = 0; i < reading_.tools.callable.size(); i++) {
       const std::string head = head_of(i);
-      if (text.starts_with(head)) return static_cast<int>(i);
-      if (std::string_view(head).starts_with(text)) fit = kMayFit;
+      if (text.size() < head.size() && std::string_view(head).starts_with(text) && !last) return kMayFit;
+      if (!text.starts_with(head) || head.size() < longest) continue;
+      fit = static_cast<int>(i);
+      longest = head.size();
     }
     return fit;
   }
@@ -187,8 +193,8 @@ class TagParser final : public AnswerParser {
   }
 
   bool head(std::string_view& rest, std::vector<AnswerPiece>& out, bool last) {
-    const int fit = fitting_head(rest);
-    if (fit == kMayFit && !last) return false;
+    const int fit = fitting_head(rest, last);
+    if (fit == kMayFit) return false;
     if (fit >= 0) {
       begin_call(rest, out, static_cast<size_t>(fit));
       return true;
@@ -207,6 +213,16 @@ class TagParser final : public AnswerParser {
     lead_text_ = {};
     called_ = true;
     state_ = State::arguments;
+  }
+
+  // Past the id that some models give to their calls. False: it hasn't come whole.
+  bool skip_id(std::string_view& rest) const {
+    const std::string_view mark = syntax_.before_id;
+    if (mark.empty() || !rest.starts_with(mark)) return mark.empty() || !mark.starts_with(rest);
+    const size_t end = rest.find(syntax_.after_id, mark.size());
+    if (end == rest.npos) return false;
+    rest.remove_prefix(end + syntax_.after_id.size());
+    return true;
   }
 
   // Past `mark`.

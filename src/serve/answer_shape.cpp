@@ -23,9 +23,14 @@ Result<Shape> one_call(const ToolSyntax& syntax, const ToolCall& tools) {
     auto written = arguments(syntax, tool);
     if (!written) return written;
     const std::string head = std::string(syntax.before_name) + tool.name + std::string(syntax.before_arguments);
-    ways.push_back(Shape::sequence({Shape::text(head), *std::move(written), text(syntax.after_arguments)}));
+    ways.push_back(Shape::sequence({Shape::text(head), *std::move(written)}));
   }
-  return Shape::choice(std::move(ways));
+  std::vector<Shape> parts{Shape::choice(std::move(ways))};
+  if (!syntax.before_id.empty())
+    parts.push_back(Shape::optional(Shape::sequence(
+        {text(syntax.before_id), Shape::written(Shape::Kind::regex, "[a-zA-Z0-9]{9}"), text(syntax.after_id)})));
+  parts.push_back(text(syntax.after_arguments));
+  return Shape::sequence(std::move(parts));
 }
 
 Result<Shape> all_calls(const ToolSyntax& syntax, const ToolCall& tools) {

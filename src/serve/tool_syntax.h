@@ -28,6 +28,7 @@ struct ToolSyntax {
   Values values = Values::json;
   bool parallel = true;    // several calls in one answer
   bool short_ids = false;  // call ids are nine letters and digits
+  std::string_view before_id{}, after_id{};  // an id that the model may give to the call, after the arguments
   std::string_view quote{};
   std::string_view parameter_begin{}, parameter_middle{}, parameter_end{};
 };

@@ -12,7 +12,7 @@ TEXT = {"model": MODEL, "prompt": "Hi", "max_tokens": 1}
     "path, body, status, param",
     [
         ("chat/completions", CHAT | {"temperature": "hot"}, 400, "temperature"),
-        ("chat/completions", CHAT | {"tools": [{"type": "function"}]}, 400, "tools"),
+        ("chat/completions", CHAT | {"tools": [{"type": "function"}]}, 400, "tools[0].function"),
         ("chat/completions", CHAT | {"unheard_of": 1}, 400, "unheard_of"),
         ("chat/completions", CHAT | {"model": "gpt-5"}, 404, "model"),
         ("chat/completions", CHAT | {"messages": [{"role": "user", "content": "long " * 3000}]}, 400, "messages"),
