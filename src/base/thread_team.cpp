@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -16,8 +17,10 @@ namespace unisono {
 namespace {
 
 constexpr uint32_t kLeave = uint32_t{1} << 31;
-constexpr int kSpins = 2000;   // some 50 us of pauses
-constexpr int kYields = 2000;  // then up to a few ms of giving way to others
+constexpr int kSpins = 2000;                                 // some 50 us of pauses
+constexpr int kYields = 2000;                                // then up to a few ms of giving way to others
+constexpr auto kLongYield = std::chrono::microseconds(200);  // somebody else has work for this CPU
+constexpr int kCrowded = 5000;                               // barriers, some steps' worth, until yielding is tried again
 
 void pause() {
 #if defined(__x86_64__)
@@ -27,18 +30,19 @@ void pause() {
 #endif
 }
 
-// Waits until `done()`, spinning first and then yielding, `yields` times at most. False: still not done.
 template <class Done>
-bool wait_busily(Done done, int yields) {
-  for (int i = 0; i < kSpins; i++) {
+bool spin(Done done, int spins) {
+  for (int i = 0; i < spins; i++) {
     if (done()) return true;
     pause();
   }
-  for (int i = 0; yields < 0 || i < yields; i++) {
-    if (done()) return true;
-    sched_yield();
-  }
   return done();
+}
+
+// CPUs that this process may use.
+int usable_cpus() {
+  cpu_set_t allowed;
+  return pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 }
 
 void pin_to_cpu(int nth) {
@@ -81,7 +85,7 @@ void Worker::barrier() {
   if (count_ > 1) team_.meet();
 }
 
-ThreadTeam::ThreadTeam(int n, bool pin) : n_(n) {
+ThreadTeam::ThreadTeam(int n, bool pin) : n_(n), spins_(n > usable_cpus() ? 0 : kSpins) {
   check(n >= 1, "a team has at least one thread");
   for (int i = 1; i < n; i++) threads_.emplace_back([this, i, pin] { serve(i, pin); });
 }
@@ -111,7 +115,12 @@ void ThreadTeam::serve(int index, bool pin) {
   uint32_t seen = 0;
   for (;;) {
     auto changed = [&] { return round_.load(std::memory_order_acquire) != seen; };
-    if (!wait_busily(changed, kYields)) {
+    bool called = spin(changed, spins_);
+    for (int i = 0; i < kYields && !called && crowded_.load(std::memory_order_relaxed) == 0; i++) {
+      sched_yield();
+      called = changed();
+    }
+    if (!called) {
       sleeping_.fetch_add(1);
       round_.wait(seen);
       sleeping_.fetch_sub(1);
@@ -127,10 +136,23 @@ void ThreadTeam::meet() {
   const uint32_t meeting = meeting_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == n_) {
     arrived_.store(0, std::memory_order_relaxed);
-    meeting_.fetch_add(1, std::memory_order_release);
-  } else {
-    wait_busily([&] { return meeting_.load(std::memory_order_acquire) != meeting; }, -1);
+    meeting_.fetch_add(1);
+    if (parked_.load() > 0) meeting_.notify_all();
+    if (const int left = crowded_.load(std::memory_order_relaxed); left > 0)
+      crowded_.store(left - 1, std::memory_order_relaxed);
+    return;
   }
+  auto met = [&] { return meeting_.load(std::memory_order_acquire) != meeting; };
+  if (spin(met, spins_)) return;
+  while (crowded_.load(std::memory_order_relaxed) == 0) {
+    const auto before = std::chrono::steady_clock::now();
+    sched_yield();
+    if (std::chrono::steady_clock::now() - before > kLongYield) crowded_.store(kCrowded, std::memory_order_relaxed);
+    if (met()) return;
+  }
+  parked_.fetch_add(1);
+  meeting_.wait(meeting);
+  parked_.fetch_sub(1);
 }
 
 }  // namespace unisono

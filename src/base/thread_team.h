@@ -34,8 +34,9 @@ class Worker {
   int count_;
 };
 
-// Waiting is spinning for some 50 us, then yielding, then (between runs only) sleeping: a wake-up costs some 25 us,
-// which is too much within a step, and a spin that never ends starves an oversubscribed machine.
+// Waiting is spinning for some 50 us, then yielding, then sleeping: a wake-up costs some 25 us, which is too much within a
+// step, and a spin that never ends starves an oversubscribed machine. Who yields to others may come back only many
+// milliseconds later, but who sleeps runs soon when woken: so once a yield takes long, barriers sleep for a while instead.
 // While a body runs, its threads flush denormals to zero (FTZ and DAZ): every kernel's bits rely on it.
 class ThreadTeam {
  public:
@@ -62,12 +63,15 @@ class ThreadTeam {
   void meet();
 
   const int n_;
+  const int spins_;  // before yielding; none where threads outnumber CPUs: who spins keeps away whom it waits for
   Call call_ = nullptr;
   void* fn_ = nullptr;
   alignas(64) std::atomic<uint32_t> round_{0};    // counts runs; bit 31 asks the threads to leave
   alignas(64) std::atomic<int> sleeping_{0};      // threads that may need a wake-up
   alignas(64) std::atomic<int> arrived_{0};       // at the barrier
   alignas(64) std::atomic<uint32_t> meeting_{0};  // counts barriers
+  alignas(64) std::atomic<int> parked_{0};        // threads asleep at a barrier
+  alignas(64) std::atomic<int> crowded_{0};       // barriers still to be slept at rather than yielded
   std::vector<std::jthread> threads_;
 };
 
