@@ -52,7 +52,9 @@ Result<std::string> fingerprint(const std::string& path, std::string_view numeri
   team.run([&](Worker& worker) {
     const auto mine = worker.share(static_cast<int64_t>(chunks.size()));
     for (auto i = static_cast<size_t>(mine.begin); i < static_cast<size_t>(mine.end); i++) {
-      chunks[i] = digest_of(bytes.subspan(i * kChunk, std::min(kChunk, bytes.size() - i * kChunk)));
+      const auto chunk = bytes.subspan(i * kChunk, std::min(kChunk, bytes.size() - i * kChunk));
+      chunks[i] = digest_of(chunk);
+      file->release(chunk);  // or the whole file would stand in memory beside the packed weights
     }
   });
   Digest whole = digest_of(std::as_bytes(std::span(numerics)));
