@@ -158,7 +158,7 @@ TEST(ParseChat, NumbersThatAreWholeAreIntegers) {
   EXPECT_EQ(chat(R"("top_p":0)").generation.request.sampling.top_k, 1);
 }
 
-TEST(ParseChat, JoinsTextPartsAndKeepsToolCalls) {
+TEST(ParseChat, KeepsTextPartsAndToolCallsAsTheyAre) {
   const ChatCall call = chat(R"("messages":[
     {"role":"system","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},
     {"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
@@ -166,8 +166,8 @@ TEST(ParseChat, JoinsTextPartsAndKeepsToolCalls) {
     {"role":"user","name":"Ann","content":""}])");
   EXPECT_EQ(
       to_text(call.input.messages),
-      R"([{"role":"system","content":"one\ntwo"},)"
-      R"({"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":{"x":1}}}]},)"
+      R"([{"role":"system","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},)"
+      R"({"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},)"
       R"({"role":"tool","content":"3","tool_call_id":"c"},{"role":"user","content":"","name":"Ann"}])");
 }
 
