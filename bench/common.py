@@ -26,7 +26,9 @@ def add_common_arguments(parser, out):
     parser.add_argument("--program", type=Path, default=Path(os.environ.get("UNISONO", ROOT / "build/release/unisono")),
                         help="the unisono to measure (environment: UNISONO)")
     parser.add_argument("--peers", type=Path, default=Path(os.environ.get("PEERS", ROOT.parent / "shared/peers")),
-                        help="the folder of scripts that run the other engines (environment: PEERS)")
+                        help="the folder of bench_openvino.py and bench_vllm.py, which measure those (environment: PEERS)")
+    parser.add_argument("--installed", type=Path, default=Path(os.environ.get("PEERS_DIR") or HOME / ".cache/unisono-peers"),
+                        help="where llamacpp/build/bin and the Python environments openvino and vllm are (environment: PEERS_DIR)")
     parser.add_argument("--engines", default="unisono,llama.cpp,OpenVINO,vLLM", help="which to measure; those that aren't there are skipped")
     parser.add_argument("--hf-dir", type=Path, help="the model as a Hugging Face folder in bfloat16, which vLLM wants")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -34,11 +36,11 @@ def add_common_arguments(parser, out):
 
 
 class Peers:
-    """The other engines, as the scripts of one folder install them below $PEERS_DIR."""
+    """The other engines, as far as they are installed."""
 
-    def __init__(self, scripts):
-        self.scripts = scripts
-        self.installed = Path(os.environ.get("PEERS_DIR") or HOME / ".cache/unisono-peers")
+    def __init__(self, args):
+        self.scripts = args.peers
+        self.installed = args.installed
         self.llama = self.installed / "llamacpp/build/bin"
 
     def missing(self, engine, hf_dir):
@@ -47,8 +49,6 @@ class Peers:
             return None
         if engine == "llama.cpp":
             return None if (self.llama / "llama-bench").exists() else f"{self.llama}/llama-bench is not there"
-        if not (self.scripts / "common.sh").exists():
-            return f"{self.scripts} is not there"
         if engine == "OpenVINO":
             return None if (self.installed / "openvino/bin/python").exists() else f"{self.installed}/openvino is not there"
         if engine == "vLLM":
