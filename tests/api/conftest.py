@@ -20,14 +20,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Server:
-    def __init__(self, *flags):
+    def __init__(self, *flags, model=None, context=2048):
         binary = Path(os.environ.get("UNISONO_BINARY", ROOT / "build/release/unisono"))
         models = Path(os.environ.get("UNISONO_MODELS", Path.home() / ".cache/unisono/models"))
-        model = models / f"{MODEL}.Q4_1.gguf"
+        model = model or models / f"{MODEL}.Q4_1.gguf"
         for path in (binary, model):
             if not path.is_file():
                 pytest.skip(f"{path} is not there")
-        command = [str(binary), "serve", str(model), "--port", "0", "--max-context", "2048", *flags]
+        command = [str(binary), "serve", str(model), "--port", "0", "--max-context", str(context), *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.output = []
         for line in self.process.stdout:

@@ -19,6 +19,18 @@ def validate(schema, value):
     kind(schema, format_checker=kind.FORMAT_CHECKER).validate(value)
 
 
+def judge(schema, text):
+    """Raises ValueError or jsonschema.ValidationError for an answer that isn't of the schema."""
+    value = json.loads(text)
+    try:
+        validate(schema, value)
+    except jsonschema.ValidationError as error:
+        if error.validator != "multipleOf":
+            raise
+        # In floating point 8.44 is no multiple of 0.01; in decimals it is.
+        validate(exact(json.dumps(schema)), exact(text))
+
+
 def main():
     counts = {"valid": 0, "cut": 0, "refused": 0, "wrong": 0}
     for line in sys.stdin:
@@ -27,14 +39,7 @@ def main():
             counts["cut" if "cut" in case else "refused"] += 1
             continue
         try:
-            value = json.loads(case["text"])
-            try:
-                validate(case["schema"], value)
-            except jsonschema.ValidationError as error:
-                if error.validator != "multipleOf":
-                    raise
-                # In floating point 8.44 is no multiple of 0.01; in decimals it is.
-                validate(exact(json.dumps(case["schema"])), exact(case["text"]))
+            judge(case["schema"], case["text"])
             counts["valid"] += 1
         except (ValueError, jsonschema.ValidationError) as error:
             counts["wrong"] += 1
