@@ -146,6 +146,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& host, u
   }
   if (auto bound = impl->bind(host, port); !bound) return bound.error();
   impl->accept();
+  // Names for whoever looks at where the time goes.
+  for (auto* pool : {&impl->core->small_bodies, &impl->core->large_bodies})
+    asio::post(*pool, [] { pthread_setname_np(pthread_self(), "handler"); });
   Impl* running = impl.get();
   impl->thread = std::thread([running] {
     pthread_setname_np(pthread_self(), "http");

@@ -88,6 +88,8 @@ class EngineMetrics final : public prometheus::Collectable {
         counter("vllm:prefix_cache_hits_total", "Of them, those found.", s.prefix_hits),
         counter("unisono:steps_total", "Steps of the engine.", s.steps),
         counter("unisono:step_tokens_total", "Tokens computed in steps, recomputed ones included.", s.rows),
+        one("unisono:model_seconds_total", "Of the steps' time, the forward pass and choosing tokens.", MetricType::Counter,
+            labels_, s.step_times.model_s),
         gauge("unisono:busy_seconds", "How long the engine's loop has been at its present round.", s.busy_s),
         step_family(s.step_times, labels_)};
   }

@@ -1,5 +1,7 @@
 #include "serve/request_course.h"
 
+#include <algorithm>
+
 namespace unisono::serve {
 
 namespace {
@@ -15,7 +17,7 @@ void RequestCourse::submitted() { submitted_ = Clock::now(); }
 void RequestCourse::came(size_t choice, const engine::Delta& delta) {
   Choice& mine = choices_[choice];
   const bool first = mine.usage.prompt_tokens == 0;
-  const int fresh = delta.usage.completion_tokens - mine.usage.completion_tokens;
+  const int fresh = std::max(0, delta.usage.completion_tokens - mine.usage.completion_tokens);
   if (metrics_ != nullptr) {
     metrics_->tokens(first ? delta.usage.prompt_tokens : 0, first ? delta.usage.cached_tokens : 0, fresh);
     if (fresh > 0 && mine.usage.completion_tokens > 0) metrics_->token_gap(seconds(delta.made - mine.last));
