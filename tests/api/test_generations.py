@@ -39,7 +39,8 @@ def test_every_answer_is_of_its_schema(start_server):
             status, body = server.post("/tokenize", {"prompt": text, "add_special_tokens": False})
             assert status == 200
             bias[str(body["tokens"][-1])] = value
-        counts = {"valid": 0, "cut": 0, "refused": 0, "unjudged": 0}
+        counts = {"valid": 0, "cut": 0, "refused": 0, "unjudged": 0, "wrong": 0}
+        wrong = []
 
         def one(numbered):
             seed, case = numbered
@@ -47,7 +48,7 @@ def test_every_answer_is_of_its_schema(start_server):
                 "prompt": "{", "max_tokens": 500, "temperature": 1.5, "seed": seed, "logit_bias": bias,
                 "structured_outputs": {"json": case["schema"]}})
             if status == 400:
-                assert body["error"]["code"] == "invalid_constraint", (case["name"], body)
+                assert body["error"]["code"] in ("invalid_constraint", "invalid_json"), (case["name"], body)  # too much, or too deep
                 return "refused"
             assert status == 200, (case["name"], body)
             choice = body["choices"][0]
@@ -56,7 +57,8 @@ def test_every_answer_is_of_its_schema(start_server):
             try:
                 judge(case["schema"], choice["text"])
             except (ValueError, jsonschema.ValidationError) as error:
-                raise AssertionError(f"{case['name']}, seed {seed}: {choice['text'][:300]}: {str(error)[:200]}") from None
+                wrong.append(f"{case['name']}, seed {seed}: {choice['text'][:300]}: {str(error)[:200]}")
+                return "wrong"
             except Exception:  # the judge itself can't read the schema
                 return "unjudged"
             return "valid"
@@ -65,6 +67,7 @@ def test_every_answer_is_of_its_schema(start_server):
             for what in pool.map(one, enumerate(chosen)):
                 counts[what] += 1
         print(json.dumps(counts))
+        assert not wrong, wrong
         assert counts["valid"] > COUNT / 2 and counts["refused"] < COUNT / 20 + 3, counts
     finally:
         assert server.stop() == 0

@@ -10,6 +10,10 @@ import sys
 import jsonschema
 
 
+decimal.DefaultContext.prec = 400  # of all threads that begin from now on
+decimal.setcontext(decimal.Context(prec=400))
+
+
 def exact(text):
     return json.loads(text, parse_float=decimal.Decimal)
 
@@ -24,8 +28,8 @@ def judge(schema, text):
     value = json.loads(text)
     try:
         validate(schema, value)
-    except jsonschema.ValidationError as error:
-        if error.validator != "multipleOf":
+    except jsonschema.ValidationError:
+        if '"multipleOf"' not in json.dumps(schema):
             raise
         # In floating point 8.44 is no multiple of 0.01; in decimals it is.
         validate(exact(json.dumps(schema)), exact(text))
