@@ -102,7 +102,12 @@ bool Benchmark::walk(const std::shared_ptr<const Grammar>& grammar, const std::s
       check(taken, "a token that the mask allows is accepted");
     } else {
       check(!matcher.accept(token), "a token that the mask refuses isn't accepted");
-      *stopped = text.substr(0, at) + " <!> " + text.substr(at, 60);
+      // Up to the end of a character, where the token under way began within one.
+      const auto whole = [&](size_t i) {
+        while (i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) i++;
+        return std::min(i, text.size());
+      };
+      *stopped = text.substr(0, whole(at)) + " <!> " + text.substr(whole(at), whole(at + 60) - whole(at));
       return false;
     }
     at += trie_->bytes(token).size();

@@ -1,0 +1,73 @@
+"""What constraints cost: 16 answers at once held to a JSON Schema against 16 free ones, tokens/s and their ratio.
+
+usage: constrained.py BINARY MODEL.gguf [--rounds 7] [--tokens 128] [--answers 16] [-- SERVE FLAGS...]
+Both kinds take turns on one server, whose prompt is in its cache; the time of one token is taken off, so that decoding is
+left. The schema's arrays are too long to end, and it has strings, numbers, choices and objects.
+"""
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+ITEM = {"type": "object", "required": ["name", "age", "kind", "tags", "at"], "additionalProperties": False, "properties": {
+    "name": {"type": "string", "minLength": 1, "maxLength": 40}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
+    "kind": {"enum": ["cat", "dog", "fish", "bird"]}, "tags": {"type": "array", "items": {"type": "string", "maxLength": 16}, "maxItems": 4},
+    "at": {"type": "string", "pattern": "^[a-z]{2,8}-[0-9]{1,4}$"}}}
+CONSTRAINT = {"structured_outputs": {"json": {"type": "array", "items": ITEM, "minItems": 10000}}}
+
+
+def ask(url, answers, tokens, fields):
+    body = {"messages": [{"role": "user", "content": "Write a long JSON list of pets."}], "n": answers, "max_tokens": tokens,
+            "seed": 1, "temperature": 0.8, "ignore_eos": True} | fields
+    request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    begin = time.perf_counter()
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        used = json.load(answer)["usage"]["completion_tokens"]
+    return time.perf_counter() - begin, used
+
+
+def rate(url, answers, tokens, fields):
+    first, one = ask(url, answers, 1, fields)
+    whole, all_of_them = ask(url, answers, tokens, fields)
+    return (all_of_them - one) / (whole - first)
+
+
+def main():
+    mine, flags = sys.argv[1:], []
+    if "--" in mine:
+        mine, flags = mine[:mine.index("--")], mine[mine.index("--") + 1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("model")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--answers", type=int, default=16)
+    options = parser.parse_args(mine)
+    server = subprocess.Popen([options.binary, "serve", options.model, "--port", "0", "--max-context", "2048", *flags],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        url = next(found[1] for line in server.stdout if (found := re.search(r"Listening on (http://\S+)", line)))
+        kinds = {"free": {}, "constrained": CONSTRAINT}
+        rates = {kind: [] for kind in kinds}
+        for turn in range(options.rounds + 1):
+            for kind, fields in list(kinds.items())[::1 if turn % 2 else -1]:
+                measured = rate(url, options.answers, options.tokens, fields)
+                if turn:  # the first fills caches
+                    rates[kind].append(measured)
+        medians = {kind: statistics.median(measured) for kind, measured in rates.items()}
+        best = max(rates["constrained"]) / max(rates["free"])  # the least disturbed of each kind, on a shared machine
+        ratios = [c / f for c, f in zip(rates["constrained"], rates["free"])]
+        print(json.dumps({"answers": options.answers, "tokens": options.tokens, "free_tok_s": round(medians["free"]),
+                          "constrained_tok_s": round(medians["constrained"]), "ratio": round(statistics.median(ratios), 3), "best_ratio": round(best, 3),
+                          "ratios": [round(ratio, 3) for ratio in ratios]}))
+    finally:
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()
