@@ -7,8 +7,13 @@ namespace unisono::serve {
 
 namespace {
 
+constexpr int kMaxNesting = 256;  // of a body: schemas may be nested 200 deep
+
 // How an API tells errors.
 using Refuse = HttpResponse (*)(const ApiError&);
+Refuse errors_at(std::string_view path) {
+  return path.starts_with("/v1/messages") ? anthropic_error_response : error_response;
+}
 
 // One of the endpoints that take a JSON object.
 Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint, Refuse refuse) {
@@ -20,7 +25,7 @@ Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint, Refuse
                                  .code = "unsupported_media_type"}));
     }
     if (context.log_bodies) reply->note({{"body", request.body}});
-    const auto body = parse_json(request.body);
+    const auto body = parse_json(request.body, kMaxNesting);
     if (!body) return reply->send(refuse({.message = body.error().message, .code = "invalid_json"}));
     if (!body->is_object())
       return reply->send(
@@ -33,14 +38,15 @@ Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint, Refuse
 
 Router make_api(const ServeContext& context) {
   Router router;
-  const auto post = [&](const char* path, JsonEndpoint endpoint, Refuse refuse = error_response) {
-    router.add("POST", path, Where::worker, json_endpoint(context, endpoint, refuse));
+  router.tell_errors_as([](std::string_view path, const ApiError& error) { return errors_at(path)(error); });
+  const auto post = [&](const char* path, JsonEndpoint endpoint) {
+    router.add("POST", path, Where::worker, json_endpoint(context, endpoint, errors_at(path)));
   };
   post("/v1/chat/completions", chat_completions);
   post("/v1/completions", completions);
   post("/v1/responses", responses);
-  post("/v1/messages", messages, anthropic_error_response);
-  post("/v1/messages/count_tokens", count_tokens, anthropic_error_response);
+  post("/v1/messages", messages);
+  post("/v1/messages/count_tokens", count_tokens);
   post("/tokenize", tokenize);
   post("/detokenize", detokenize);
   post("/apply-template", apply_template);

@@ -218,13 +218,13 @@ void Connection::dispatch() {
     request.tail = std::move(match.tail);
     run_handler(*match.route, std::move(request));
   } else if (match.allow.empty()) {
-    exchange_->send(
-        error_response({.status = 404, .message = "There is nothing at " + request.path + ".", .code = "unknown_url"}));
+    exchange_->send(core_->router.error(
+        request.path, {.status = 404, .message = "There is nothing at " + request.path + ".", .code = "unknown_url"}));
   } else {
-    HttpResponse response =
-        error_response({.status = 405,
-                        .message = request.path + " takes " + match.allow + ", not " + request.method + ".",
-                        .code = "method_not_allowed"});
+    HttpResponse response = core_->router.error(
+        request.path, {.status = 405,
+                       .message = request.path + " takes " + match.allow + ", not " + request.method + ".",
+                       .code = "method_not_allowed"});
     response.headers.emplace_back("Allow", match.allow);
     exchange_->send(std::move(response));
   }

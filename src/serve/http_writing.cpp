@@ -39,7 +39,7 @@ void Connection::refuse(const ApiError& error) {
   timer_.cancel();
   keep_alive_ = false;
   head_only_ = false;
-  respond(error_response(error));
+  respond(core_->router.error(record_.path, error));
 }
 
 void Connection::add_head(const HttpResponse& response, bool stream) {

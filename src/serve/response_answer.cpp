@@ -43,6 +43,7 @@ class ResponseAnswer final : public Answer {
     if (delta.finish) parser_->finish(pieces);
     std::string events;
     for (const AnswerPiece& piece : pieces) {
+      if (piece.kind == Kind::reasoning) reasoning_tokens_ = delta.usage.completion_tokens;
       if (piece.kind != Kind::reasoning || reading_->tell_reasoning) events += add(piece);
     }
     if (!delta.finish) return events;
@@ -198,7 +199,7 @@ class ResponseAnswer final : public Answer {
       out["usage"] = {{"input_tokens", usage->prompt_tokens},
                       {"input_tokens_details", {{"cached_tokens", usage->cached_tokens}, {"cache_write_tokens", 0}}},
                       {"output_tokens", usage->completion_tokens},
-                      {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                      {"output_tokens_details", {{"reasoning_tokens", reasoning_tokens_}}},
                       {"total_tokens", usage->prompt_tokens + usage->completion_tokens}};
     return out;
   }
@@ -214,6 +215,7 @@ class ResponseAnswer final : public Answer {
   JsonArray waiting_{};  // log-probabilities of tokens whose text hasn't come yet
   std::optional<engine::FinishReason> finish_{};
   Json stop_{};
+  int reasoning_tokens_ = 0;  // up to the reasoning's end
   int sequence_ = 0;
 };
 

@@ -46,7 +46,16 @@ class Router {
   // A GET route answers HEAD too.
   Match find(std::string_view method, std::string_view path) const;
 
+  // How an error that no handler tells is told, by the request's path, which is empty when it couldn't be read.
+  using ErrorShape = std::function<HttpResponse(std::string_view path, const ApiError& error)>;
+  void tell_errors_as(ErrorShape shape) { error_shape_ = std::move(shape); }
+  // As error_response() has it unless another shape was given.
+  HttpResponse error(std::string_view path, const ApiError& error) const {
+    return error_shape_ ? error_shape_(path, error) : error_response(error);
+  }
+
  private:
+  ErrorShape error_shape_{};
   std::vector<Route> routes_{};
 };
 

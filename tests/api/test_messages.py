@@ -82,6 +82,26 @@ def test_structured_answers(claude):
     assert list(json.loads(answer.content[0].text)) == ["city"]
 
 
+def test_calls_of_tools(claude):
+    tool = {"name": "weather", "description": "The weather in a city.",
+            "input_schema": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12}}, "required": ["city"], "additionalProperties": False}}
+    question = [{"role": "user", "content": "What is the weather in Paris?"}]
+    fields = dict(tools=[tool], tool_choice={"type": "tool", "name": "weather"}, max_tokens=60)
+    answer = ask(claude, question, **fields)
+    call = answer.content[0]
+    assert (answer.stop_reason, call.type, call.name, list(call.input)) == ("tool_use", "tool_use", "weather", ["city"])
+    events = list(ask(claude, question, stream=True, **fields))
+    assert json.loads("".join(e.delta.partial_json for e in events if e.type == "content_block_delta")) == call.input
+    assert events[-2].delta.stop_reason == "tool_use"
+    with claude.messages.stream(model=MODEL, messages=question, extra_body={"temperature": 0}, **fields) as stream:
+        assert stream.get_final_message().content[0].input == call.input
+    talk = question + [{"role": "assistant", "content": answer.content},
+                       {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "Rain."}]}]
+    assert ask(claude, talk, tools=[tool], tool_choice={"type": "none"}).content[0].type == "text"
+    assert claude.messages.count_tokens(model=MODEL, messages=talk, tools=[tool]).input_tokens > \
+        claude.messages.count_tokens(model=MODEL, messages=talk).input_tokens
+
+
 def test_counts_tokens(claude):
     count = claude.messages.count_tokens(model=MODEL, messages=QUESTION, system="Be brief.")
     usage = ask(claude, system="Be brief.", max_tokens=1).usage
@@ -121,8 +141,9 @@ def test_the_client_raises(claude, start_server, tmp_path):
     try:
         fields = dict(model=MODEL, messages=QUESTION, max_tokens=1)
         assert anthropic.Anthropic(base_url=guarded.url, api_key="secret").messages.create(**fields).content
-        with pytest.raises(anthropic.AuthenticationError):
+        with pytest.raises(anthropic.AuthenticationError) as caught:
             anthropic.Anthropic(base_url=guarded.url, api_key="wrong", max_retries=0).messages.create(**fields)
+        assert caught.value.body["error"]["type"] == "authentication_error"
     finally:
         assert guarded.stop() == 0
 

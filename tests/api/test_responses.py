@@ -102,6 +102,25 @@ def test_structured_answers(client):
     assert answer.text.format.type == "json_schema"
 
 
+WEATHER = {"type": "function", "name": "weather", "description": "The weather in a city.", "strict": True,
+           "parameters": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12}}, "required": ["city"], "additionalProperties": False}}
+
+
+def test_calls_of_tools(client):
+    ask = "What is the weather in Paris?"
+    fields = dict(tools=[WEATHER], tool_choice={"type": "function", "name": "weather"}, temperature=0, max_output_tokens=60)
+    answer = respond(client, ask, **fields)
+    call = answer.output[0]
+    assert (call.type, call.name, call.status) == ("function_call", "weather", "completed")
+    assert list(json.loads(call.arguments)) == ["city"]
+    events = list(respond(client, ask, stream=True, **fields))
+    assert "".join(e.delta for e in events if e.type == "response.function_call_arguments.delta") == call.arguments
+    assert next(e for e in events if e.type == "response.function_call_arguments.done").arguments == call.arguments
+    assert events[-1].response.output[0].arguments == call.arguments
+    items = [{"role": "user", "content": ask}, call, {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}]
+    assert respond(client, items, tools=[WEATHER], tool_choice="none", temperature=0).output[0].type == "message"
+
+
 @pytest.mark.parametrize("fields, param", [
     ({"store": True}, "store"),
     ({"background": True}, "background"),

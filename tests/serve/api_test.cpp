@@ -452,6 +452,8 @@ TEST_F(ApiTest, MessagesAreChatsInAnotherDress) {
                                  "content_block_stop", "message_delta", "message_stop"));
   EXPECT_EQ(ask(post("/v1/messages", R"({"messages":[]})")).body.at("type"), "error");
   EXPECT_EQ(ask(post("/v1/messages", "{")).body.at("error").at("type"), "invalid_request_error");
+  EXPECT_EQ(ask(get("/v1/messages")).body.at("type"), "error");  // 405
+  EXPECT_EQ(ask(get("/v1/messages/nothing")).body.at("error").at("type"), "not_found_error");
   engine_.full = true;
   const Answer full = ask(post("/v1/messages", body + "5}"));
   EXPECT_EQ(full.status, 429);
