@@ -66,8 +66,12 @@ def test_completions(server, schema):
 def test_responses(server, schema):
     for fields in ({}, {"instructions": "Be brief.", "metadata": {"a": "b"}, "temperature": 0, "truncation": "auto"},
                    {"include": ["message.output_text.logprobs"], "top_logprobs": 2}, {"max_output_tokens": 200},
-                   {"text": {"format": {"type": "json_object"}}}, {"user": "me", "store": False, "tool_choice": "none", "tools": []}):
+                   {"text": {"format": {"type": "json_object"}}}, {"user": "me", "store": False, "tool_choice": "none", "tools": []},
+                   {"tools": [WEATHER], "tool_choice": "required", "max_output_tokens": 60}):
         schema("Response", respond(server, **fields))
+
+
+WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12}}, "required": ["city"]}}
 
 
 def chunks(server, path, body):
@@ -108,9 +112,10 @@ def test_completion_chunks(server, schema):
 
 def test_response_events(server, schema):
     body = {"model": MODEL, "input": "Hi", "max_output_tokens": 6}
-    for fields in ({}, {"include": ["message.output_text.logprobs"], "top_logprobs": 2, "instructions": "Be brief."}):
+    for fields in ({}, {"include": ["message.output_text.logprobs"], "top_logprobs": 2, "instructions": "Be brief."},
+                   {"tools": [WEATHER], "tool_choice": "required", "max_output_tokens": 60}):
         events = chunks(server, "/v1/responses", body | fields)
-        assert len(events) >= 9
+        assert len(events) >= 7
         for name, event in events:
             assert name == event["type"]
             schema("ResponseStreamEvent", event)
