@@ -45,9 +45,9 @@ void matmul(benchmark::State& state, const Ops* ops, DType type, bool int8) {
   float* y = out.as<float>().data();
   for (auto _ : state) {
     if (int8) {
-      ops->matmul_int8(w.matrix, quantised.data(), rows, y, kOutputs, 0, w.matrix.panels);
+      ops->matmul_int8(w.matrix, quantised.data(), rows, y, kOutputs, 0, w.matrix.panels, {});
     } else {
-      ops->matmul_f32(w.matrix, x.data(), kInputs, rows, y, kOutputs, 0, w.matrix.panels);
+      ops->matmul_f32(w.matrix, x.data(), kInputs, rows, y, kOutputs, 0, w.matrix.panels, {});
     }
     benchmark::ClobberMemory();
   }

@@ -1,5 +1,6 @@
 // Matrix products over panels. A lane of a panel is an output; its sum runs over K in order, whatever the tile, so that
 // tiles, rows and panels can be dealt out freely. Compiled once per instruction set.
+#include "kernels/ahead.h"
 #include "kernels/format.h"
 #include "kernels/isa.h"
 
@@ -73,22 +74,16 @@ UNISONO_INLINE void block_dots(Ints (&sums)[MR][NP], const typename F::Unit* w, 
   }
 }
 
-// Weights to fetch while this tile computes: the next panels', a few lines per block.
-struct Ahead {
-  const std::byte* at = nullptr;
-  int lines_per_block = 0;
-};
-
 template <class F, int MR, int NP>
 UNISONO_INLINE void tile(const typename F::Unit* w, size_t panel_units, const QuantBlock* x, int64_t row_blocks, float* y,
-                         int64_t ldy, Ahead ahead) {
+                         int64_t ldy, Fetch ahead) {
   Vec f[MR][NP];
   UNISONO_UNROLL for (int r = 0; r < MR; r++)
     UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = zero();
   for (int64_t block = 0; block < row_blocks; w++) {
     const int here = row_blocks - block < F::blocks ? static_cast<int>(row_blocks - block) : F::blocks;
     for (int b = 0; b < here; b++, block++, x++) {
-      for (int l = 0; l < ahead.lines_per_block; l++, ahead.at += 64) prefetch(ahead.at);
+      ahead.step();
       Ints sums[MR][NP];
       block_dots<F, MR, NP>(sums, w, panel_units, b, x, row_blocks);
       Vec d[NP], m[NP];
@@ -115,7 +110,7 @@ UNISONO_INLINE void tile(const typename F::Unit* w, size_t panel_units, const Qu
 // tile() for 1 to MR rows.
 template <class F, int MR, int NP>
 void tile_of(int rows, const typename F::Unit* w, size_t panel_units, const QuantBlock* x, int64_t row_blocks, float* y,
-             int64_t ldy, Ahead ahead) {
+             int64_t ldy, Fetch ahead) {
   if constexpr (MR > 1) {
     if (rows < MR) return tile_of<F, MR - 1, NP>(rows, w, panel_units, x, row_blocks, y, ldy, ahead);
   }
@@ -123,7 +118,7 @@ void tile_of(int rows, const typename F::Unit* w, size_t panel_units, const Quan
 }
 
 template <class F>
-void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end) {
+void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
   using Unit = typename F::Unit;
   const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
   const size_t panel_units = w.panel_bytes / sizeof(Unit);
@@ -134,20 +129,15 @@ void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int6
     const int some = lesser(at_once, rows - r0), tiles = (some + kTileRows - 1) / kTileRows;
     for (int p = begin; p < end; p += kTilePanels) {
       const int np = lesser(kTilePanels, end - p);
-      const size_t bytes = w.panel_bytes * static_cast<size_t>(np);
-      const int64_t steps = tiles * row_blocks;
-      Ahead ahead;
-      if (p + np < end) ahead.lines_per_block = static_cast<int>((static_cast<int64_t>(bytes / 64) + steps - 1) / steps);
-      const std::byte* next = w.data + w.panel_bytes * static_cast<size_t>(p + np);
+      Ahead ahead(w, p, np, end, then, tiles, row_blocks);
       for (int t = 0, r = r0; t < tiles; t++) {
         const int n = (r0 + some - r + (tiles - t) - 1) / (tiles - t);  // even tiles: 16 rows are 4 4 4 4, not 5 5 5 1
-        ahead.at = next + static_cast<size_t>(t) * static_cast<size_t>(row_blocks * ahead.lines_per_block) * 64;
         const Unit* at = weights + static_cast<size_t>(p) * panel_units;
         float* out = y + r * ldy + 16 * p;
         if (np == kTilePanels) {
-          tile_of<F, kTileRows, kTilePanels>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead);
+          tile_of<F, kTileRows, kTilePanels>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead.tile());
         } else {
-          tile_of<F, kTileRows, 1>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead);
+          tile_of<F, kTileRows, 1>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead.tile());
         }
         r += n;
       }
@@ -212,11 +202,12 @@ void expand_bf16(const std::byte* panel, int64_t b0, int64_t b1, float* out) {
 
 template <int MR, int NP>
 UNISONO_INLINE void tile_f32(const float* const (&w)[NP], const float* x, int64_t ldx, int64_t k, float* y, int64_t ldy,
-                             bool first) {
+                             bool first, Fetch ahead) {
   Vec f[MR][NP];
   UNISONO_UNROLL for (int r = 0; r < MR; r++)
     UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = first ? zero() : load(y + r * ldy + 16 * p);
   for (int64_t i = 0; i < k; i++) {
+    if (i % kBlock == 0) ahead.step();
     Vec v[NP];
     UNISONO_UNROLL for (int p = 0; p < NP; p++) v[p] = load(w[p] + 16 * i);
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {
@@ -230,16 +221,18 @@ UNISONO_INLINE void tile_f32(const float* const (&w)[NP], const float* x, int64_
 
 template <int MR, int NP>
 void tile_f32_of(int rows, const float* const (&w)[NP], const float* x, int64_t ldx, int64_t k, float* y, int64_t ldy,
-                 bool first) {
+                 bool first, Fetch ahead) {
   if constexpr (MR > 1) {
-    if (rows < MR) return tile_f32_of<MR - 1, NP>(rows, w, x, ldx, k, y, ldy, first);
+    if (rows < MR) return tile_f32_of<MR - 1, NP>(rows, w, x, ldx, k, y, ldy, first, ahead);
   }
-  tile_f32<MR, NP>(w, x, ldx, k, y, ldy, first);
+  tile_f32<MR, NP>(w, x, ldx, k, y, ldy, first, ahead);
 }
 
 // NP panels from p, all rows. expand: null for panels that are f32 already.
 template <int NP>
-void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int64_t ldx, int rows, float* y, int64_t ldy) {
+void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int end,
+                Upcoming then) {
+  Ahead ahead(w, p, NP, end, then, (rows + kTileRowsF32 - 1) / kTileRowsF32 * ((w.k + kStretch - 1) / kStretch), kStretch / kBlock);
   alignas(64) float scratch[NP][kStretch * 16];
   for (int64_t k0 = 0; k0 < w.k; k0 += kStretch) {
     const int64_t some = w.k - k0 < kStretch ? w.k - k0 : kStretch;
@@ -255,7 +248,7 @@ void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int6
     }
     for (int r = 0; r < rows; r += kTileRowsF32)
       tile_f32_of<kTileRowsF32, NP>(lesser(kTileRowsF32, rows - r), at, x + r * ldx + k0, ldx, some, y + r * ldy + 16 * p, ldy,
-                                    k0 == 0);
+                                    k0 == 0, ahead.tile());
   }
 }
 
@@ -278,27 +271,27 @@ Expand expand_for(DType type) {
 
 }  // namespace
 
-void matmul_int8(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end) {
+void matmul_int8(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
   switch (w.type) {
-    case DType::q8_0: return product<FormatQ8_0>(w, x, rows, y, ldy, begin, end);
-    case DType::q4_0: return product<FormatQ4_0>(w, x, rows, y, ldy, begin, end);
-    case DType::q4_1: return product<FormatQ4_1>(w, x, rows, y, ldy, begin, end);
-    case DType::q5_0: return product<FormatQ5_0>(w, x, rows, y, ldy, begin, end);
-    case DType::q5_1: return product<FormatQ5_1>(w, x, rows, y, ldy, begin, end);
-    case DType::q4_k: return product<FormatQ4K>(w, x, rows, y, ldy, begin, end);
-    case DType::q5_k: return product<FormatQ5K>(w, x, rows, y, ldy, begin, end);
-    case DType::q6_k: return product<FormatQ6K>(w, x, rows, y, ldy, begin, end);
+    case DType::q8_0: return product<FormatQ8_0>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q4_0: return product<FormatQ4_0>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q4_1: return product<FormatQ4_1>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q5_0: return product<FormatQ5_0>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q5_1: return product<FormatQ5_1>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q4_k: return product<FormatQ4K>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q5_k: return product<FormatQ5K>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q6_k: return product<FormatQ6K>(w, x, rows, y, ldy, begin, end, then);
     case DType::f32:
     case DType::f16:
     case DType::bf16: break;  // no integers in these: their products take f32 activations
   }
 }
 
-void matmul_f32(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end) {
+void matmul_f32(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
   const Expand expand = expand_for(w.type);
   int p = begin;
-  for (; p + kTilePanelsF32 <= end; p += kTilePanelsF32) panels_f32<kTilePanelsF32>(w, expand, p, x, ldx, rows, y, ldy);
-  for (; p < end; p++) panels_f32<1>(w, expand, p, x, ldx, rows, y, ldy);
+  for (; p + kTilePanelsF32 <= end; p += kTilePanelsF32) panels_f32<kTilePanelsF32>(w, expand, p, x, ldx, rows, y, ldy, end, then);
+  for (; p < end; p++) panels_f32<1>(w, expand, p, x, ldx, rows, y, ldy, end, then);
 }
 
 }  // namespace unisono::kernels::KERNEL_ISA

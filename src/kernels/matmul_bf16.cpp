@@ -1,6 +1,7 @@
 // Matrix products with bf16 activations. A panel's integers are exact in bf16, so weights lose nothing; scales are applied
 // in f32, block by block. Few rows take the integers as they widen; many rows take a stretch of K that was widened once.
 // Compiled once per instruction set.
+#include "kernels/ahead.h"
 #include "kernels/format.h"
 #include "kernels/isa.h"
 
@@ -128,10 +129,11 @@ UNISONO_INLINE void store_sums(const Vec (&f)[MR][NP], float* y, int64_t ldy) {
 // `blocks` blocks of integer weights. first: y starts at 0; else it goes on from what it holds.
 template <int MR, int NP, class Source>
 UNISONO_INLINE void tile(const Source& w, int64_t blocks, const Bf16Block* x, int64_t row_blocks, float* y, int64_t ldy,
-                         bool first) {
+                         bool first, Fetch ahead) {
   Vec f[MR][NP];
   load_sums(f, y, ldy, first);
   for (int64_t b = 0; b < blocks; b++, x++) {
+    ahead.step();
     Vec s[MR][NP], d[NP][2];
     UNISONO_UNROLL for (int p = 0; p < NP; p++) w.scales(p, b, d[p]);
     clear(s);
@@ -156,62 +158,67 @@ UNISONO_INLINE void tile(const Source& w, int64_t blocks, const Bf16Block* x, in
 }
 template <int MR, int NP, class Source>
 void tile_of(int rows, const Source& w, int64_t blocks, const Bf16Block* x, int64_t row_blocks, float* y, int64_t ldy,
-             bool first) {
+             bool first, Fetch ahead) {
   if constexpr (MR > 1) {
-    if (rows < MR) return tile_of<MR - 1, NP>(rows, w, blocks, x, row_blocks, y, ldy, first);
+    if (rows < MR) return tile_of<MR - 1, NP>(rows, w, blocks, x, row_blocks, y, ldy, first, ahead);
   }
-  tile<MR, NP>(w, blocks, x, row_blocks, y, ldy, first);
+  tile<MR, NP>(w, blocks, x, row_blocks, y, ldy, first, ahead);
 }
 
-// Rows in tiles of even sizes: visit(first row, rows).
+// [0, n) in pieces of even sizes, at most `most` each: visit(first, size).
+constexpr int pieces_of(int n, int most) { return (n + most - 1) / most; }
 template <class Visit>
-UNISONO_INLINE void each_tile(int rows, Visit visit) {
-  const int tiles = (rows + kRows - 1) / kRows;
-  for (int t = 0, r = 0; t < tiles; t++) {
-    const int n = (rows - r + (tiles - t) - 1) / (tiles - t);
-    visit(r, n);
-    r += n;
+UNISONO_INLINE void each_piece(int n, int most, Visit visit) {
+  const int pieces = pieces_of(n, most);
+  for (int i = 0, at = 0; i < pieces; i++) {
+    const int size = (n - at + (pieces - i) - 1) / (pieces - i);
+    visit(at, size);
+    at += size;
   }
 }
 
 template <class F, int NP>
-void panels_of(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel) {
+void panels_of(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel, int end,
+               Upcoming then) {
   using Unit = typename F::Unit;
-  const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
+  const int row_blocks = (w.k + kBlock - 1) / kBlock;
   const size_t panel_units = w.panel_bytes / sizeof(Unit);
   const Unit* units = reinterpret_cast<const Unit*>(w.data) + static_cast<size_t>(panel) * panel_units;
+  const bool few = rows <= kFewRows;
+  const int pieces = few ? 1 : pieces_of(row_blocks, kStretch);
+  Ahead ahead(w, panel, NP, end, then, pieces * pieces_of(rows, kRows), (row_blocks + pieces - 1) / pieces);
   y += 16 * panel;
-  if (rows <= kFewRows)
-    return tile_of<kFewRows, NP>(rows, FromPanels<F>{units, panel_units}, row_blocks, x, row_blocks, y, ldy, true);
+  if (few)
+    return tile_of<kFewRows, NP>(rows, FromPanels<F>{units, panel_units}, row_blocks, x, row_blocks, y, ldy, true, ahead.tile());
   alignas(64) Widened wide[NP][kStretch];
-  for (int64_t b0 = 0; b0 < row_blocks; b0 += kStretch) {
-    const int64_t some = row_blocks - b0 < kStretch ? row_blocks - b0 : kStretch;
+  each_piece(row_blocks, kStretch, [&](int b0, int some) {
     for (int p = 0; p < NP; p++)
-      for (int64_t b = 0; b < some; b++)
-        widen_block<F>(units[static_cast<size_t>(p) * panel_units + static_cast<size_t>((b0 + b) / F::blocks)],
-                       static_cast<int>((b0 + b) % F::blocks), wide[p][b]);
-    each_tile(rows, [&](int r, int n) {
-      tile_of<kRows, NP>(n, FromWidened<F::half_scales, F::has_min>{wide}, some, x + r * row_blocks + b0, row_blocks,
-                         y + r * ldy, ldy, b0 == 0);
+      for (int b = b0; b < b0 + some; b++)
+        widen_block<F>(units[static_cast<size_t>(p) * panel_units + static_cast<size_t>(b / F::blocks)], b % F::blocks,
+                       wide[p][b - b0]);
+    each_piece(rows, kRows, [&](int r, int n) {
+      tile_of<kRows, NP>(n, FromWidened<F::half_scales, F::has_min>{wide}, some, x + int64_t{r} * row_blocks + b0,
+                         row_blocks, y + r * ldy, ldy, b0 == 0, ahead.tile());
     });
-  }
+  });
 }
 
 template <class F>
-void product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end) {
+void product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
   int p = begin;
-  for (; p + kPanels <= end; p += kPanels) panels_of<F, kPanels>(w, x, rows, y, ldy, p);
-  for (; p < end; p++) panels_of<F, 1>(w, x, rows, y, ldy, p);
+  for (; p + kPanels <= end; p += kPanels) panels_of<F, kPanels>(w, x, rows, y, ldy, p, end, then);
+  for (; p < end; p++) panels_of<F, 1>(w, x, rows, y, ldy, p, end, then);
 }
 
 // ---- BF16 weights: pairs as they lie in memory, no scales.
 
 template <int MR, int NP>
 UNISONO_INLINE void plain_tile(const uint16_t* w, size_t panel_values, const Bf16Block* x, int64_t row_blocks,
-                               int64_t blocks, float* y, int64_t ldy, bool first) {
+                               int64_t blocks, float* y, int64_t ldy, bool first, Fetch ahead) {
   Vec f[MR][NP];
   load_sums(f, y, ldy, first);
   for (int64_t b = 0; b < blocks; b++, x++, w += 16 * kBlock) {
+    ahead.step();
     UNISONO_UNROLL for (int pair = 0; pair < 16; pair++) {
       Pairs at[NP];
       UNISONO_UNROLL for (int p = 0; p < NP; p++) at[p] = load_pairs(w + static_cast<size_t>(p) * panel_values + 32 * pair);
@@ -225,45 +232,50 @@ UNISONO_INLINE void plain_tile(const uint16_t* w, size_t panel_values, const Bf1
 }
 template <int MR, int NP>
 void plain_tile_of(int rows, const uint16_t* w, size_t panel_values, const Bf16Block* x, int64_t row_blocks, int64_t blocks,
-                   float* y, int64_t ldy, bool first) {
+                   float* y, int64_t ldy, bool first, Fetch ahead) {
   if constexpr (MR > 1) {
-    if (rows < MR) return plain_tile_of<MR - 1, NP>(rows, w, panel_values, x, row_blocks, blocks, y, ldy, first);
+    if (rows < MR) return plain_tile_of<MR - 1, NP>(rows, w, panel_values, x, row_blocks, blocks, y, ldy, first, ahead);
   }
-  plain_tile<MR, NP>(w, panel_values, x, row_blocks, blocks, y, ldy, first);
+  plain_tile<MR, NP>(w, panel_values, x, row_blocks, blocks, y, ldy, first, ahead);
 }
+constexpr int kPlainStretch = 24;  // blocks of two panels: 48 KB
+
 template <int NP>
-void plain_panels(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel) {
-  const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
+void plain_panels(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel, int end,
+                  Upcoming then) {
+  const int row_blocks = (w.k + kBlock - 1) / kBlock;
   const size_t panel_values = w.panel_bytes / 2;
   const auto* weights = reinterpret_cast<const uint16_t*>(w.data) + static_cast<size_t>(panel) * panel_values;
-  const int64_t stretch = rows <= kRows ? row_blocks : kStretch;
-  for (int64_t b0 = 0; b0 < row_blocks; b0 += stretch) {
-    const int64_t some = row_blocks - b0 < stretch ? row_blocks - b0 : stretch;
-    each_tile(rows, [&](int r, int n) {
-      plain_tile_of<kRows, NP>(n, weights + b0 * 16 * kBlock, panel_values, x + r * row_blocks + b0, row_blocks, some,
-                               y + r * ldy + 16 * panel, ldy, b0 == 0);
+  const int stretch = rows <= kRows ? row_blocks : kPlainStretch, pieces = pieces_of(row_blocks, stretch);
+  Ahead ahead(w, panel, NP, end, then, pieces * pieces_of(rows, kRows), (row_blocks + pieces - 1) / pieces);
+  each_piece(row_blocks, stretch, [&](int b0, int some) {
+    each_piece(rows, kRows, [&](int r, int n) {
+      plain_tile_of<kRows, NP>(n, weights + b0 * 16 * kBlock, panel_values, x + int64_t{r} * row_blocks + b0, row_blocks,
+                               some, y + r * ldy + 16 * panel, ldy, b0 == 0, ahead.tile());
     });
-  }
+  });
 }
-void plain_product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end) {
+void plain_product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end,
+                   Upcoming then) {
   int p = begin;
-  for (; p + kPanels <= end; p += kPanels) plain_panels<kPanels>(w, x, rows, y, ldy, p);
-  for (; p < end; p++) plain_panels<1>(w, x, rows, y, ldy, p);
+  for (; p + kPanels <= end; p += kPanels) plain_panels<kPanels>(w, x, rows, y, ldy, p, end, then);
+  for (; p < end; p++) plain_panels<1>(w, x, rows, y, ldy, p, end, then);
 }
 
 }  // namespace
 
-void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end) {
+void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end,
+                 Upcoming then) {
   switch (w.type) {
-    case DType::bf16: return plain_product(w, x, rows, y, ldy, begin, end);
-    case DType::q8_0: return product<FormatQ8_0>(w, x, rows, y, ldy, begin, end);
-    case DType::q4_0: return product<FormatQ4_0>(w, x, rows, y, ldy, begin, end);
-    case DType::q4_1: return product<FormatQ4_1>(w, x, rows, y, ldy, begin, end);
-    case DType::q5_0: return product<FormatQ5_0>(w, x, rows, y, ldy, begin, end);
-    case DType::q5_1: return product<FormatQ5_1>(w, x, rows, y, ldy, begin, end);
-    case DType::q4_k: return product<FormatQ4K>(w, x, rows, y, ldy, begin, end);
-    case DType::q5_k: return product<FormatQ5K>(w, x, rows, y, ldy, begin, end);
-    case DType::q6_k: return product<FormatQ6K>(w, x, rows, y, ldy, begin, end);
+    case DType::bf16: return plain_product(w, x, rows, y, ldy, begin, end, then);
+    case DType::q8_0: return product<FormatQ8_0>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q4_0: return product<FormatQ4_0>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q4_1: return product<FormatQ4_1>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q5_0: return product<FormatQ5_0>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q5_1: return product<FormatQ5_1>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q4_k: return product<FormatQ4K>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q5_k: return product<FormatQ5K>(w, x, rows, y, ldy, begin, end, then);
+    case DType::q6_k: return product<FormatQ6K>(w, x, rows, y, ldy, begin, end, then);
     case DType::f32:
     case DType::f16: break;  // not exact in bf16: their products take f32 activations
   }

@@ -56,6 +56,12 @@ struct AttentionItem {
 // In memory: [top, sum, 14 unused, values[head_dim rounded up to 16]].
 constexpr size_t attention_state_floats(int head_dim) { return 16 + (static_cast<size_t>(head_dim) + 15) / 16 * 16; }
 
+// Memory that the caller will read next: fetched while a product uses its last panels, so that memory never rests.
+struct Upcoming {
+  const std::byte* at = nullptr;
+  size_t bytes = 0;
+};
+
 struct Ops {
   const char* name;
   bool (*runs_here)();
@@ -72,14 +78,14 @@ struct Ops {
   // room for 16 * end columns. x: [rows][ceil(k / 32)] blocks, zero beyond k. Quantised types only.
   // Per lane and block, in order: f = fma(float(exact integer dot), weight scale * activation scale, f), and where the type
   // has a minimum m: f = fma(m, activation scale * sum, f).
-  void (*matmul_int8)(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end);
+  void (*matmul_int8)(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then);
   // The same with bf16 activations, for BF16 and quantised types, whose integers are exact in bf16. Of each four k the pairs
   // (0, 2), then (1, 3) enter as s = fma(w0, x0, fma(w1, x1, s)): BF16 weights into the result itself; integers from s = 0 in each
   // block (Q6_K: each half of it), then f = fma(s, weight scale, f), and with a minimum m: f = fma(m, sum of the block's x, f).
   // Denormals must be flushed, or instruction sets differ.
-  void (*matmul_bf16)(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end);
+  void (*matmul_bf16)(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then);
   // The same with f32 activations, all types: f = fma(w, x, f) in K order with the weights dequantised as GGUF defines.
-  void (*matmul_f32)(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end);
+  void (*matmul_f32)(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then);
 
   // y[i] = (x[i] * 1 / sqrt(mean(x^2) + eps)) * weight[i]; y may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, float* y, int n);

@@ -76,22 +76,33 @@ void Linear::pack(int panel) {
 }
 
 void Linear::multiply(const kernels::Ops& ops, const ActivationRows& x, int first_row, int rows, float* y, int64_t ldy,
-                      int first_panel, int last_panel) const {
+                      int first_panel, int last_panel, kernels::Upcoming then) const {
   if (rows == 0) return;
   for (const Segment& s : segments_) {
     const int begin = std::max(first_panel, s.first_panel) - s.first_panel;
     const int end = std::min(last_panel, s.first_panel + s.matrix.panels) - s.first_panel;
     if (begin >= end) continue;
+    const kernels::Upcoming next = s.first_panel + end < last_panel ? upcoming(s.first_panel + end) : then;
     float* out = y + first_row * ldy + s.first_panel * kernels::kLanes;
     const int64_t first_block = static_cast<int64_t>(first_row) * (k_ / kernels::kBlock);
     switch (s.activations) {
-      case Activations::int8: ops.matmul_int8(s.matrix, x.int8 + first_block, rows, out, ldy, begin, end); break;
-      case Activations::bf16: ops.matmul_bf16(s.matrix, x.bf16 + first_block, rows, out, ldy, begin, end); break;
+      case Activations::int8: ops.matmul_int8(s.matrix, x.int8 + first_block, rows, out, ldy, begin, end, next); break;
+      case Activations::bf16: ops.matmul_bf16(s.matrix, x.bf16 + first_block, rows, out, ldy, begin, end, next); break;
       case Activations::f32:
-        ops.matmul_f32(s.matrix, x.f32 + first_row * x.f32_stride, x.f32_stride, rows, out, ldy, begin, end);
+        ops.matmul_f32(s.matrix, x.f32 + first_row * x.f32_stride, x.f32_stride, rows, out, ldy, begin, end, next);
         break;
     }
   }
+}
+
+kernels::Upcoming Linear::upcoming(int panel) const {
+  for (const Segment& s : segments_) {
+    const int own = panel - s.first_panel;
+    if (own < 0 || own >= s.matrix.panels) continue;
+    const int some = std::min(2, s.matrix.panels - own);
+    return {s.matrix.data + s.matrix.panel_bytes * static_cast<size_t>(own), s.matrix.panel_bytes * static_cast<size_t>(some)};
+  }
+  return {};
 }
 
 }  // namespace unisono::model

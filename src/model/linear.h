@@ -59,9 +59,12 @@ class Linear {
     }
   }
 
-  // y[row][first .. last panel's columns) for `rows` rows from `first_row` of x; y is [..][ldy] from the same row.
+  // y[row][first .. last panel's columns) for `rows` rows from `first_row` of x; y is [..][ldy] from the same row. then: what
+  // the calling thread reads next.
   void multiply(const kernels::Ops& ops, const ActivationRows& x, int first_row, int rows, float* y, int64_t ldy, int first_panel,
-                int last_panel) const;
+                int last_panel, kernels::Upcoming then) const;
+  // Two panels from `panel` on, as what comes next. Beyond the last panel: nothing.
+  kernels::Upcoming upcoming(int panel) const;
 
  private:
   struct Segment {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/quant.h"
@@ -17,6 +18,10 @@ using kernels::kSplit;
 using kernels::QuantBlock;
 
 namespace {
+constexpr int kPair = 2;  // panels that kernels take together
+// So few rows each worker prepares for itself: that takes less time than to meet.
+constexpr int kFewRows = 2;
+
 int padded(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
 kernels::GateKind gate_kind(Activation a) {
   return a == Activation::silu ? kernels::GateKind::silu : kernels::GateKind::gelu_tanh;
@@ -45,29 +50,47 @@ Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, con
 class Step::Part {
  public:
   Part(Step& step, const Batch& batch, KvStore& kv, Worker& worker) : s_(step), batch_(batch), kv_(kv), worker_(worker) {
-    const auto mine = worker.share(s_.deal_.rows());
     const auto w = static_cast<size_t>(worker.index());
-    rows_ = s_.deal_.by_rows ? Worker::Range{s_.deal_.first_row[w], s_.deal_.first_row[w + 1]} : mine;
+    rows_ = worker.share(s_.deal_.rows());
+    if (s_.deal_.by_rows) rows_ = {s_.deal_.first_row[w], s_.deal_.first_row[w + 1]};
+    if (s_.few_) {
+      rows_ = {0, s_.deal_.rows()};
+      first_own_ = worker.index() * s_.deal_.rows();
+    }
   }
 
   void run() {
     embed();
     for (int i = 0; i < s_.h_.n_layers; i++) layer(i);
-    worker_.barrier();  // the outputs' rows may be another worker's
+    if (!s_.few_) worker_.barrier();  // the outputs' rows may be another worker's
     outputs();
   }
 
  private:
-  // Between a phase over rows and one over panels. Workers that keep their rows have nothing to wait for.
+  // Between a product, whose panels all share, and what is done to rows. Workers that keep their rows have nothing to wait for.
   void meet() {
     if (!s_.deal_.by_rows) worker_.barrier();
   }
-  float* x(int row) { return s_.x_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.d_columns_); }
+  // Before a product: the activations of all rows must be there. Who has prepared all of them itself doesn't wait.
+  void meet_prepared() {
+    if (!s_.deal_.by_rows && !s_.few_) worker_.barrier();
+  }
+  // Rows that are a worker's own where each has all of them.
+  size_t own(int row) const { return static_cast<size_t>(first_own_ + row); }
+  float* x(int row) { return s_.x_.as<float>().data() + own(row) * static_cast<size_t>(s_.d_columns_); }
+  float* normed(int row) {
+    return s_.few_ ? s_.normed_.as<float>().data() + own(row) * static_cast<size_t>(s_.d_columns_) : y(row);
+  }
+  float* gated(int row) {
+    return s_.few_ ? s_.gated_.as<float>().data() + own(row) * static_cast<size_t>(s_.gate_columns_) : gate_up(row);
+  }
+  // Products' results, which all workers write and read.
   float* y(int row) { return s_.y_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.d_columns_); }
   float* qkv(int row) { return s_.qkv_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.qkv_columns_); }
   float* gate_up(int row) { return s_.gate_up_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.gate_columns_); }
   float* attended(int row) {
-    return s_.attended_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.h_.n_heads * s_.h_.head_dim);
+    const size_t at = s_.few_ && s_.plan_.apart > 0 ? own(row) : static_cast<size_t>(row);  // each folds for itself
+    return s_.attended_.as<float>().data() + at * static_cast<size_t>(s_.h_.n_heads * s_.h_.head_dim);
   }
 
   // Where row 0 of rounded activations for `linear` would lie. Rows are as long as its k asks, so workers that keep their
@@ -76,6 +99,7 @@ class Step::Part {
   Block* rounded_rows(Buffer& buffer, const Linear& linear) {
     Block* all = buffer.as<Block>().data();
     if (all == nullptr) return nullptr;  // no product of this model takes them
+    if (s_.few_) return all + int64_t{2 * first_own_} * s_.most_blocks_;  // outputs() takes two rows for each
     return s_.deal_.by_rows ? all + rows_.begin * (s_.most_blocks_ - linear.k() / kernels::kBlock) : all;
   }
   QuantBlock* int8_rows(const Linear& linear) { return rounded_rows<QuantBlock>(s_.int8_, linear); }
@@ -93,14 +117,54 @@ class Step::Part {
       for (int64_t r = rows_.begin; r < rows_.end; r++) s_.ops_.round_bf16(row_of(static_cast<int>(r)), linear.k(), bf16 + r * blocks);
     }
   }
-  void multiply(const Linear& linear, const float* in, int64_t in_stride, float* out, int64_t out_stride) {
+  // then: the Linear that this worker multiplies next.
+  void multiply(const Linear& linear, const float* in, int64_t in_stride, float* out, int64_t out_stride, const Linear& then) {
     const ActivationRows a{int8_rows(linear), bf16_rows(linear), in, in_stride};
     if (s_.deal_.by_rows) {
       linear.multiply(s_.ops_, a, static_cast<int>(rows_.begin), static_cast<int>(rows_.end - rows_.begin), out, out_stride, 0,
-                      linear.panels());
-    } else {
-      const auto panels = worker_.share(linear.panels(), 2);  // kernels take panels in pairs
-      linear.multiply(s_.ops_, a, 0, s_.deal_.rows(), out, out_stride, static_cast<int>(panels.begin), static_cast<int>(panels.end));
+                      linear.panels(), then.upcoming(0));
+      return;
+    }
+    const int first_of_next = pairs_of(then.panels(), worker_.index()).first * kPair;
+    each_pair(linear.panels(), [&](int panel, int end, int next) {
+      linear.multiply(s_.ops_, a, 0, s_.deal_.rows(), out, out_stride, panel, end,
+                      next < linear.panels() ? linear.upcoming(next) : then.upcoming(first_of_next));
+    });
+  }
+  // The pairs of panels that worker w takes first: [first, second).
+  std::pair<int, int> pairs_of(int panels, int w) const {
+    const int all = (panels + kPair - 1) / kPair;
+    return {all * w / worker_.count(), all * (w + 1) / worker_.count()};
+  }
+  // Deals `panels` in pairs, as kernels take them: each worker takes its share from the front, then what is left of the others'
+  // from their ends, half of it at a time, so that none waits for a slower one and few steps are small. visit(panel, end, the
+  // panel this worker probably takes next, or `panels`).
+  template <class Visit>
+  void each_pair(int panels, Visit visit) {
+    std::vector<Taken>& taken = s_.taken_[product_++ % 2];
+    // Mine of the product before: all have done with it, as they met since, and meet again before it is used again.
+    s_.taken_[product_ % 2][static_cast<size_t>(worker_.index())].ends.store(0, std::memory_order_relaxed);
+    for (int i = 0; i < worker_.count(); i++) {
+      const int owner = (worker_.index() + i) % worker_.count();
+      const auto [begin, end] = pairs_of(panels, owner);
+      const bool mine = i == 0;
+      for (int first, some; take(taken[static_cast<size_t>(owner)], end - begin, mine, first, some);) {
+        const int from = begin + first, to = from + some;
+        visit(from * kPair, std::min(to * kPair, panels), mine && to < end ? to * kPair : panels);
+      }
+    }
+  }
+  // Half of what is left of n pairs: [first, first + some), from the front or from the end.
+  static bool take(Taken& taken, int n, bool front, int& first, int& some) {
+    uint64_t ends = taken.ends.load(std::memory_order_relaxed);
+    for (;;) {
+      const int in_front = static_cast<int>(ends & 0xffffffff), behind = static_cast<int>(ends >> 32);
+      const int left = n - in_front - behind;
+      if (left <= 0) return false;
+      some = (left + 1) / 2;
+      first = front ? in_front : n - behind - some;
+      const uint64_t more = static_cast<uint64_t>(some) << (front ? 0 : 32);
+      if (taken.ends.compare_exchange_weak(ends, ends + more, std::memory_order_relaxed)) return true;
     }
   }
 
@@ -117,75 +181,92 @@ class Step::Part {
 
   void layer(int index) {
     const Layer& l = s_.w_.layers[static_cast<size_t>(index)];
+    const bool last = index + 1 == s_.h_.n_layers;
     norm_rows(l.attn_norm);
-    prepare(l.qkv, [&](int r) { return y(r); });
+    prepare(l.qkv, [&](int r) { return normed(r); });
+    meet_prepared();
+    multiply(l.qkv, normed(0), s_.d_columns_, qkv(0), s_.qkv_columns_, l.attn_output);
     meet();
-    multiply(l.qkv, y(0), s_.d_columns_, qkv(0), s_.qkv_columns_);
-    meet();
-    for (int64_t r = rows_.begin; r < rows_.end; r++) rotate_and_store(l, index, static_cast<int>(r));
+    rotate_and_store(l, index);
     worker_.barrier();  // keys and values of all rows are there
     attention(l, index);
     meet();
     finish_apart(index);
     prepare(l.attn_output, [&](int r) { return attended(r); });
-    meet();
-    multiply(l.attn_output, attended(0), s_.h_.n_heads * s_.h_.head_dim, y(0), s_.d_columns_);
+    meet_prepared();
+    multiply(l.attn_output, attended(0), s_.h_.n_heads * s_.h_.head_dim, y(0), s_.d_columns_, l.gate_up);
     meet();
     add_to_residual(l.post_attn_norm);
     // Feed-forward.
     norm_rows(l.ffn_norm);
-    prepare(l.gate_up, [&](int r) { return y(r); });
-    meet();
-    multiply(l.gate_up, y(0), s_.d_columns_, gate_up(0), s_.gate_columns_);
+    prepare(l.gate_up, [&](int r) { return normed(r); });
+    meet_prepared();
+    multiply(l.gate_up, normed(0), s_.d_columns_, gate_up(0), s_.gate_columns_, l.ffn_down);
     meet();
     const int up = l.gate_up.first_column(1);
     for (int64_t r = rows_.begin; r < rows_.end; r++) {
-      float* g = gate_up(static_cast<int>(r));
-      s_.ops_.gate(gate_kind(s_.arch_.activation), g, g + up, g, s_.h_.d_ff);
+      const float* g = gate_up(static_cast<int>(r));
+      s_.ops_.gate(gate_kind(s_.arch_.activation), g, g + up, gated(static_cast<int>(r)), s_.h_.d_ff);
     }
-    prepare(l.ffn_down, [&](int r) { return gate_up(r); });
-    meet();
-    multiply(l.ffn_down, gate_up(0), s_.gate_columns_, y(0), s_.d_columns_);
+    prepare(l.ffn_down, [&](int r) { return gated(r); });
+    meet_prepared();
+    multiply(l.ffn_down, gated(0), s_.gate_columns_, y(0), s_.d_columns_,
+             last ? s_.w_.head : s_.w_.layers[static_cast<size_t>(index) + 1].qkv);
     meet();
     add_to_residual(l.post_ffn_norm);
   }
 
   void norm_rows(const std::vector<float>& weight) {
     for (int64_t r = rows_.begin; r < rows_.end; r++)
-      s_.ops_.rms_norm(x(static_cast<int>(r)), weight.data(), s_.h_.norm_eps, y(static_cast<int>(r)), s_.h_.d_model);
+      s_.ops_.rms_norm(x(static_cast<int>(r)), weight.data(), s_.h_.norm_eps, normed(static_cast<int>(r)), s_.h_.d_model);
   }
   // x += y, normed first where the family has a norm there.
   void add_to_residual(const std::vector<float>& post_norm) {
     for (int64_t row = rows_.begin; row < rows_.end; row++) {
       const int r = static_cast<int>(row);
-      if (!post_norm.empty()) s_.ops_.rms_norm(y(r), post_norm.data(), s_.h_.norm_eps, y(r), s_.h_.d_model);
-      s_.ops_.add(x(r), y(r), s_.h_.d_model);
+      const float* more = y(r);
+      if (!post_norm.empty()) {
+        s_.ops_.rms_norm(y(r), post_norm.data(), s_.h_.norm_eps, normed(r), s_.h_.d_model);
+        more = normed(r);
+      }
+      s_.ops_.add(x(r), more, s_.h_.d_model);
     }
   }
 
-  // A row's q, k and v: biases, norms, rotation; q scaled; k and v into the store.
-  void rotate_and_store(const Layer& l, int index, int row) {
+  // q, k and v of rows: biases, norms, rotation; q scaled; k and v into the store. Few rows are shared by heads.
+  void rotate_and_store(const Layer& l, int index) {
     const Hparams& h = s_.h_;
-    float* all = qkv(row);
-    if (!l.qkv_bias.empty()) s_.ops_.add(all, l.qkv_bias.data(), l.qkv.columns());
-    float* q = all + l.qkv.first_column(0);
-    float* k = all + l.qkv.first_column(1);
-    const float* v = all + l.qkv.first_column(2);
+    const int heads = h.n_heads + h.n_kv_heads;
+    if (!s_.few_) {
+      for (int64_t r = rows_.begin; r < rows_.end; r++)
+        for (int i = 0; i < heads; i++) rotate_head(l, index, static_cast<int>(r), i);
+      return;
+    }
+    const auto mine = worker_.share(int64_t{s_.deal_.rows()} * heads);
+    for (int64_t i = mine.begin; i < mine.end; i++) rotate_head(l, index, static_cast<int>(i / heads), static_cast<int>(i % heads));
+  }
+  // Head i: a query head, or behind those a key head with its values.
+  void rotate_head(const Layer& l, int index, int row, int i) {
+    const Hparams& h = s_.h_;
+    const bool query = i < h.n_heads;
+    const int kv_head = i - h.n_heads;
+    float* at = qkv(row) + (query ? l.qkv.first_column(0) + i * h.head_dim : l.qkv.first_column(1) + kv_head * h.head_dim);
+    float* v = query ? nullptr : qkv(row) + l.qkv.first_column(2) + kv_head * h.head_dim;
+    for (float* part : {at, v})
+      if (part != nullptr && !l.qkv_bias.empty()) s_.ops_.add(part, l.qkv_bias.data() + (part - qkv(row)), h.head_dim);
+    const std::vector<float>& norm = query ? l.q_norm : l.k_norm;
+    if (!norm.empty()) s_.ops_.rms_norm(at, norm.data(), h.norm_eps, at, h.head_dim);
     const bool local = h.windowed[static_cast<size_t>(index)] != 0;
     const size_t half = static_cast<size_t>(h.rope_dims / 2);
     const float* cosines = s_.angles_.as<float>().data() + static_cast<size_t>(row) * 4 * half + (local ? 2 * half : 0);
-    auto turn = [&](float* head, const std::vector<float>& norm) {
-      if (!norm.empty()) s_.ops_.rms_norm(head, norm.data(), h.norm_eps, head, h.head_dim);
-      s_.ops_.rope(head, cosines, cosines + half, h.rope_dims);
-    };
-    for (int i = 0; i < h.n_heads; i++) turn(q + i * h.head_dim, l.q_norm);
-    s_.ops_.scale(q, h.attention_scale, h.n_heads * h.head_dim);
+    s_.ops_.rope(at, cosines, cosines + half, h.rope_dims);
+    if (query) {
+      s_.ops_.scale(at, h.attention_scale, h.head_dim);
+      return;
+    }
     const int position = s_.deal_.position[static_cast<size_t>(row)];
     const int block = sequence_of(row).block_table[static_cast<size_t>(position / kBlockTokens)];
-    for (int i = 0; i < h.n_kv_heads; i++) {
-      turn(k + i * h.head_dim, l.k_norm);
-      s_.ops_.store_kv(view(index, i), block, position % kBlockTokens, k + i * h.head_dim, v + i * h.head_dim);
-    }
+    s_.ops_.store_kv(view(index, kv_head), block, position % kBlockTokens, at, v);
   }
   const BatchSequence& sequence_of(int row) const {
     return batch_.sequences[static_cast<size_t>(s_.deal_.sequence[static_cast<size_t>(row)])];
@@ -285,25 +366,31 @@ class Step::Part {
     QuantBlock* int8 = s_.int8_.as<QuantBlock>().data();
     Bf16Block* bf16 = s_.bf16_.as<Bf16Block>().data();
     const bool twice = head.needs(Activations::int8);
-    rows_ = worker_.share(n);
+    rows_ = s_.few_ ? Worker::Range{0, n} : worker_.share(n);
+    if (s_.few_) {
+      int8 = int8_rows(head);
+      bf16 = bf16_rows(head);
+    }
     for (int64_t r = rows_.begin; r < rows_.end; r++) {
       const int from = s_.deal_.buffer_row[static_cast<size_t>(batch_.logits_rows[static_cast<size_t>(r)])];
-      float* normed = y(static_cast<int>(r));
-      s_.ops_.rms_norm(x(from), s_.w_.output_norm.data(), s_.h_.norm_eps, normed, s_.h_.d_model);
-      if (head.needs(Activations::bf16)) s_.ops_.round_bf16(normed, head.k(), bf16 + r * blocks);
+      float* in = normed(static_cast<int>(r));
+      s_.ops_.rms_norm(x(from), s_.w_.output_norm.data(), s_.h_.norm_eps, in, s_.h_.d_model);
+      if (head.needs(Activations::bf16)) s_.ops_.round_bf16(in, head.k(), bf16 + r * blocks);
       if (!twice) continue;
-      s_.ops_.quantise(normed, head.k(), int8 + r * blocks);
-      s_.ops_.rounding(normed, head.k(), int8 + r * blocks, normed);
-      s_.ops_.quantise(normed, head.k(), int8 + (n + r) * blocks);
+      s_.ops_.quantise(in, head.k(), int8 + r * blocks);
+      s_.ops_.rounding(in, head.k(), int8 + r * blocks, in);
+      s_.ops_.quantise(in, head.k(), int8 + (n + r) * blocks);
     }
-    worker_.barrier();
-    const auto panels = worker_.share(head.panels(), 2);
-    const int begin = static_cast<int>(panels.begin), end = static_cast<int>(panels.end);
+    if (!s_.few_) worker_.barrier();
     float* logits = s_.logits_.as<float>().data();
-    head.multiply(s_.ops_, {int8, bf16, y(0), s_.d_columns_}, 0, twice ? 2 * n : n, logits, head.columns(), begin, end);
-    if (!twice) return;
-    for (int64_t r = 0; r < n; r++)
-      s_.ops_.add(logits + r * head.columns() + begin * kLanes, logits + (n + r) * head.columns() + begin * kLanes, (end - begin) * kLanes);
+    const ActivationRows a{int8, bf16, normed(0), s_.d_columns_};
+    each_pair(head.panels(), [&](int panel, int end, int next) {
+      head.multiply(s_.ops_, a, 0, twice ? 2 * n : n, logits, head.columns(), panel, end, head.upcoming(next));
+      if (!twice) return;
+      for (int64_t r = 0; r < n; r++)
+        s_.ops_.add(logits + r * head.columns() + panel * kLanes, logits + (n + r) * head.columns() + panel * kLanes,
+                    (end - panel) * kLanes);
+    });
   }
 
   Step& s_;
@@ -311,6 +398,8 @@ class Step::Part {
   KvStore& kv_;
   Worker& worker_;
   Worker::Range rows_{};
+  int first_own_ = 0;  // where each has all rows: of mine, in buffers that hold everybody's
+  int product_ = 0;    // products dealt so far
 };
 
 // ---- the step
@@ -337,6 +426,8 @@ void Step::reserve(int rows, int outputs) {
     floats(qkv_, int64_t{capacity_} * qkv_columns_);
     floats(attended_, int64_t{capacity_} * h_.n_heads * h_.head_dim);
     floats(gate_up_, int64_t{capacity_} * gate_columns_);
+    floats(normed_, int64_t{capacity_} * d_columns_);
+    floats(gated_, int64_t{capacity_} * gate_columns_);
     if (needs(Activations::int8)) floats(int8_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(QuantBlock)) / 4);
     if (needs(Activations::bf16)) floats(bf16_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(Bf16Block)) / 4);
     floats(angles_, int64_t{capacity_} * h_.rope_dims * 2);
@@ -374,9 +465,14 @@ std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& te
   const double position_cost = 4.0 * h_.n_heads * h_.head_dim;
   make_deal(batch, team.size(), tile_tokens_, row_cost, position_cost, deal_);
   const int outputs = static_cast<int>(batch.logits_rows.size());
-  reserve(deal_.rows(), outputs);
+  few_ = !deal_.by_rows && team.size() > 1 && deal_.rows() <= kFewRows && outputs <= deal_.rows();
+  reserve(few_ ? 2 * deal_.rows() * team.size() : deal_.rows(), outputs);
   find_angles(batch);
   plan_attention(batch, team.size());
+  for (auto& taken : taken_) {
+    if (static_cast<int>(taken.size()) != team.size()) taken = std::vector<Taken>(static_cast<size_t>(team.size()));
+    for (Taken& t : taken) t.ends.store(0, std::memory_order_relaxed);
+  }
   team.run([&](Worker& worker) { Part(*this, batch, kv, worker).run(); });
   const size_t vocab = static_cast<size_t>(h_.vocab_size), columns = static_cast<size_t>(w_.head.columns());
   const float* logits = logits_.as<float>().data();

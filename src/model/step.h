@@ -19,6 +19,11 @@ class Step {
   std::span<const float> run(const Batch& batch, KvStore& kv, ThreadTeam& team);
 
  private:
+  // How many of a worker's pairs of panels are taken of a product: by itself from the front in the low half, by others from
+  // the end in the high half.
+  struct alignas(64) Taken {
+    std::atomic<uint64_t> ends{0};
+  };
   // What one worker does for its part of the rows and panels.
   class Part;
 
@@ -39,9 +44,11 @@ class Step {
 
   Deal deal_{};
   AttentionPlan plan_{};
+  bool few_ = false;  // each worker prepares all rows for itself, and only products and attention are shared
+  std::vector<Taken> taken_[2]{};  // [workers], by turns for each product
   std::unique_ptr<std::atomic<int>[]> next_job_{};  // [n_layers]
 
-  Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, int8_{}, bf16_{}, angles_{}, states_{}, logits_{}, compact_{};
+  Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, normed_{}, gated_{}, int8_{}, bf16_{}, angles_{}, states_{}, logits_{}, compact_{};
   int capacity_ = 0, output_capacity_ = 0;
 };
 

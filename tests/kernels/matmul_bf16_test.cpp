@@ -72,8 +72,8 @@ TEST(MatmulBf16, PlainWeightsEqualTheReferenceOnEveryTable) {
     for (const Ops* ops : ops_here()) {
       const int64_t ldy = panels * kLanes;
       std::vector<float> y(static_cast<size_t>(rows * ldy), NAN);
-      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 0, 3);  // any cut gives the same
-      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 3, panels);
+      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 0, 3, {});  // any cut gives the same
+      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 3, panels, {});
       for (int r = 0; r < rows; r++)
         ASSERT_EQ(
             std::memcmp(&y[static_cast<size_t>(r * ldy)], &want[static_cast<size_t>(r * n)], static_cast<size_t>(n) * 4), 0)
@@ -99,12 +99,12 @@ TEST_P(MatmulBf16Types, IsTheSameOnEveryTableAndCloseToExact) {
     std::vector<float> want;
     for (const Ops* ops : ops_here()) {
       std::vector<float> y(static_cast<size_t>(rows * ldy), NAN);
-      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 0, 1);
-      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 1, panels);
+      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 0, 1, {});
+      ops->matmul_bf16(packed.matrix, a.data(), rows, y.data(), ldy, 1, panels, {});
       if (want.empty()) want = y;
       ASSERT_EQ(std::memcmp(y.data(), want.data(), y.size() * 4), 0) << ops->name << " rows " << rows;
       for (int r = 0; r < rows; r++) {  // a row doesn't know its neighbours
-        ops->matmul_bf16(packed.matrix, &a[static_cast<size_t>(r * k / kBlock)], 1, one.data(), ldy, 0, panels);
+        ops->matmul_bf16(packed.matrix, &a[static_cast<size_t>(r * k / kBlock)], 1, one.data(), ldy, 0, panels, {});
         ASSERT_EQ(std::memcmp(one.data(), &want[static_cast<size_t>(r * ldy)], static_cast<size_t>(ldy) * 4), 0)
             << ops->name << " row " << r;
       }

@@ -51,8 +51,8 @@ TEST_P(Matmul, F32EqualsTheReferenceOnEveryTable) {
       for (const Ops* ops : ops_here()) {
         const int64_t ldy = panels * kLanes;
         std::vector<float> y(static_cast<size_t>(rows * ldy), NAN);
-        ops->matmul_f32(packed.matrix, x.data(), s.k, rows, y.data(), ldy, 0, panels / 2);  // any cut gives the same
-        ops->matmul_f32(packed.matrix, x.data(), s.k, rows, y.data(), ldy, panels / 2, panels);
+        ops->matmul_f32(packed.matrix, x.data(), s.k, rows, y.data(), ldy, 0, panels / 2, {});  // any cut gives the same
+        ops->matmul_f32(packed.matrix, x.data(), s.k, rows, y.data(), ldy, panels / 2, panels, {});
         for (int r = 0; r < rows; r++)
           ASSERT_EQ(std::memcmp(&y[static_cast<size_t>(r * ldy)], &want[static_cast<size_t>(r * s.n)], static_cast<size_t>(s.n) * 4), 0)
               << ops->name << " rows " << rows << " row " << r << " n " << s.n;
@@ -77,8 +77,8 @@ TEST_P(Matmul, Int8IsTheSameOnEveryTableAndCloseToExact) {
       std::vector<float> want;
       for (const Ops* ops : ops_here()) {
         std::vector<float> y(static_cast<size_t>(rows * ldy), NAN);
-        ops->matmul_int8(packed.matrix, a.data(), rows, y.data(), ldy, 0, 1);
-        ops->matmul_int8(packed.matrix, a.data(), rows, y.data(), ldy, 1, panels);
+        ops->matmul_int8(packed.matrix, a.data(), rows, y.data(), ldy, 0, 1, {});
+        ops->matmul_int8(packed.matrix, a.data(), rows, y.data(), ldy, 1, panels, {});
         if (want.empty()) want = y;
         ASSERT_EQ(std::memcmp(y.data(), want.data(), y.size() * 4), 0) << ops->name << " rows " << rows;
       }
@@ -108,9 +108,9 @@ TEST_P(Matmul, ARowDoesNotKnowItsNeighbours) {
   std::vector<float> all(rows * 48), one(48);
   for (const Ops* ops : ops_here()) {
     ops->quantise(x.data(), rows * 512, a.data());
-    ops->matmul_int8(packed.matrix, a.data(), rows, all.data(), 48, 0, 3);
+    ops->matmul_int8(packed.matrix, a.data(), rows, all.data(), 48, 0, 3, {});
     for (int r = 0; r < rows; r++) {
-      ops->matmul_int8(packed.matrix, &a[static_cast<size_t>(r) * 16], 1, one.data(), 48, 0, 3);
+      ops->matmul_int8(packed.matrix, &a[static_cast<size_t>(r) * 16], 1, one.data(), 48, 0, 3, {});
       ASSERT_EQ(std::memcmp(one.data(), &all[static_cast<size_t>(r) * 48], 48 * 4), 0) << ops->name << " row " << r;
     }
   }
