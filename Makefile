@@ -5,6 +5,7 @@
 #   make test      everything that can be shown on this machine
 #   make bench     the speed of the kernels and of the whole
 #   make asan, make tsan     the unit tests under sanitizers
+#   make soak      random requests against the engine and the server for minutes: same bits, nothing leaks
 #   make fuzz      each fuzz target for FUZZ_SECONDS (600)
 #   make format    clang-format over the sources
 MODEL ?=
@@ -12,7 +13,7 @@ PORT ?= 8080
 ARGS ?=
 FUZZ_SECONDS ?= 600
 
-.PHONY: help build serve chat test bench asan tsan fuzz format
+.PHONY: help build serve chat test bench asan tsan soak fuzz format
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +42,10 @@ bench: build
 asan tsan:
 	@tools/setup.sh build
 	@tools/sanitize.sh $@
+
+soak:
+	@tools/setup.sh build
+	@tools/soak.sh
 
 fuzz:
 	@tools/setup.sh build fuzz

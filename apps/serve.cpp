@@ -27,7 +27,7 @@ struct ServeFlags {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string name{};
-  int token_budget = 512;
+  int token_budget = 256;
   int max_running = 64;
   int max_waiting = 1024;
   std::string prefix_cache = "on";
@@ -181,7 +181,8 @@ void add_http_flags(CLI::App& command, ServeFlags& flags) {
   certificates->needs(key);
   key->needs(certificates);
   command.add_option("--cors-origin", flags.cors_origins,
-                     "Origin whose web pages may use the server, as https://chat.example.org; *: all. May be repeated");
+                     "Origin whose web pages may use the server, as https://chat.example.org; *: all. May be repeated")
+      ->allow_extra_args(false);
   command.add_option("--max-connections", flags.max_connections, "Connections at once")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

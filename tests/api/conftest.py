@@ -39,9 +39,12 @@ class Server:
             raise RuntimeError("the server ended: " + "".join(self.output))
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
-    def get(self, path):
+    def text(self, path):
         with urllib.request.urlopen(self.url + path, timeout=60) as answer:
-            return json.load(answer)
+            return answer.read().decode()
+
+    def get(self, path):
+        return json.loads(self.text(path))
 
     def post(self, path, body, content_type="application/json"):
         """(status, body as JSON); body: a value, or bytes sent as they are."""
