@@ -63,7 +63,7 @@ void attention(benchmark::State& state, const Ops* ops, int tokens) {
   constexpr int kDims = 64, kGroup = 3;
   const int depth = static_cast<int>(state.range(0)), positions = depth + tokens,
             n_blocks = (positions + kPage - 1) / kPage;
-  KvView kv{.stride = size_t{2} * kDims * kPage * 2, .head_dim = kDims};
+  KvView kv{.stride = kv_bytes(KvType::f16, kDims), .head_dim = kDims};
   Buffer memory(kv.stride * static_cast<size_t>(n_blocks));
   kv.base = memory.data();
   std::vector<int32_t> blocks(static_cast<size_t>(n_blocks + 15) / 16 * 16);
@@ -71,18 +71,15 @@ void attention(benchmark::State& state, const Ops* ops, int tokens) {
   const auto keys = random_floats(size_t{2} * kDims, 3);
   for (int p = 0; p < positions; p++) ops->store_kv(kv, p / kPage, p % kPage, keys.data(), keys.data() + kDims);
   const auto q = random_floats(static_cast<size_t>(tokens) * kGroup * kDims, 4, 0.1f);
-  const AttentionItem item{.q = q.data(),
-                           .q_stride = kGroup * kDims,
-                           .tokens = tokens,
-                           .group = kGroup,
-                           .first_position = depth,
-                           .blocks = blocks.data(),
-                           .kv = kv};
   const size_t floats = attention_state_floats(kDims);
   std::vector<float> states(floats * static_cast<size_t>(tokens * kGroup));
+  std::vector<AttentionToken> row;
+  for (int t = 0; t < tokens; t++)
+    row.push_back({&q[static_cast<size_t>(t) * kGroup * kDims], &states[floats * static_cast<size_t>(t * kGroup)], depth + t});
+  const AttentionItem item{.tokens = row.data(), .n_tokens = tokens, .group = kGroup, .head_stride = floats, .blocks = blocks.data(), .kv = kv};
   for (auto _ : state) {
     for (int r = 0; r < tokens * kGroup; r++) attention_begin(&states[floats * static_cast<size_t>(r)], kDims);
-    ops->attend(item, 0, (positions - 1) / kSplit + 1, true, states.data(), floats);
+    ops->attend(item, 0, (positions - 1) / kSplit + 1, true);
     benchmark::ClobberMemory();
   }
   rate(state, 4.0 * kDims * kGroup * tokens * (depth + (tokens + 1) / 2.0), peak_of(*ops, &Probe::f32));
@@ -112,7 +109,7 @@ void add_all() {
       for (int rows : {1, 4, 16, 64, 512})
         if (!slow || rows == 4) products->Arg(rows);
     }
-    for (int tokens : {1, 12}) {
+    for (int tokens : {1, 12, 16, 20}) {
       auto* attend = benchmark::RegisterBenchmark(name(ops, "attention/tokens:" + std::to_string(tokens)).c_str(),
                                                   attention, ops, tokens);
       for (int depth : {256, 4096, 16384})

@@ -18,7 +18,8 @@ using kernels::kSplit;
 using kernels::QuantBlock;
 
 namespace {
-constexpr int kPair = 2;  // panels that kernels take together
+constexpr int kPair = 2;       // panels that kernels take together
+constexpr int kStretch = 128;  // rows a worker takes through a layer's products together
 // So few rows each worker prepares for itself: that takes less time than to meet.
 constexpr int kFewRows = 2;
 
@@ -39,7 +40,7 @@ Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, con
   d_columns_ = padded(h_.d_model);
   const int group = h_.n_heads / h_.n_kv_heads;
   check(group <= kernels::kMaxQueries && h_.head_dim <= kernels::kMaxHeadDim, "the loader refuses larger heads and groups");
-  tile_tokens_ = std::clamp(36 / group, 1, 12);
+  tile_tokens_ = std::clamp(kernels::kMaxQueries / group, 1, 20);
   for (const Layer& l : w_.layers)
     most_blocks_ = std::max({most_blocks_, l.qkv.k() / kernels::kBlock, l.attn_output.k() / kernels::kBlock, l.ffn_down.k() / kernels::kBlock});
   next_job_ = std::make_unique<std::atomic<int>[]>(static_cast<size_t>(h_.n_layers));
@@ -182,22 +183,44 @@ class Step::Part {
   void layer(int index) {
     const Layer& l = s_.w_.layers[static_cast<size_t>(index)];
     const bool last = index + 1 == s_.h_.n_layers;
+    each_stretch([&] { queries_keys_values(l, index); });
+    worker_.barrier();  // keys and values of all rows are there
+    attention(l, index);
+    meet();
+    each_stretch([&] {
+      attention_output(l, index);
+      feed_forward(l, last ? s_.w_.head : s_.w_.layers[static_cast<size_t>(index) + 1].qkv);
+    });
+  }
+  // Who keeps many rows takes them some at a time, so that what one product gives the next stays in the core's cache.
+  template <class Do>
+  void each_stretch(Do something) {
+    if (!s_.deal_.by_rows) return something();
+    const auto mine = rows_;
+    const int64_t stretches = (mine.end - mine.begin + kStretch - 1) / kStretch;
+    for (int64_t i = 0; i < stretches; i++) {
+      rows_ = {mine.begin + (mine.end - mine.begin) * i / stretches, mine.begin + (mine.end - mine.begin) * (i + 1) / stretches};
+      something();
+    }
+    rows_ = mine;
+  }
+  void queries_keys_values(const Layer& l, int index) {
     norm_rows(l.attn_norm);
     prepare(l.qkv, [&](int r) { return normed(r); });
     meet_prepared();
     multiply(l.qkv, normed(0), s_.d_columns_, qkv(0), s_.qkv_columns_, l.attn_output);
     meet();
     rotate_and_store(l, index);
-    worker_.barrier();  // keys and values of all rows are there
-    attention(l, index);
-    meet();
+  }
+  void attention_output(const Layer& l, int index) {
     finish_apart(index);
     prepare(l.attn_output, [&](int r) { return attended(r); });
     meet_prepared();
     multiply(l.attn_output, attended(0), s_.h_.n_heads * s_.h_.head_dim, y(0), s_.d_columns_, l.gate_up);
     meet();
     add_to_residual(l.post_attn_norm);
-    // Feed-forward.
+  }
+  void feed_forward(const Layer& l, const Linear& then) {
     norm_rows(l.ffn_norm);
     prepare(l.gate_up, [&](int r) { return normed(r); });
     meet_prepared();
@@ -210,8 +233,7 @@ class Step::Part {
     }
     prepare(l.ffn_down, [&](int r) { return gated(r); });
     meet_prepared();
-    multiply(l.ffn_down, gated(0), s_.gate_columns_, y(0), s_.d_columns_,
-             last ? s_.w_.head : s_.w_.layers[static_cast<size_t>(index) + 1].qkv);
+    multiply(l.ffn_down, gated(0), s_.gate_columns_, y(0), s_.d_columns_, then);
     meet();
     add_to_residual(l.post_ffn_norm);
   }
