@@ -53,6 +53,8 @@ class Turns {
  private:
   void read_content(Fields& fields, const std::string& role, const Json& content) {
     if (!content.is_array()) return say(role, read_text_content(fields, content, "content", kText));
+    if (content.get_array().empty())
+      fields.fail("content", "invalid_value", "'" + fields.full_name("content") + "' must have at least one block.");
     for (size_t i = 0; i < content.get_array().size() && !fields.failed(); i++) {
       const Json& block = content.get_array()[i];
       const std::string path = fields.full_name("content") + "[" + std::to_string(i) + "]";

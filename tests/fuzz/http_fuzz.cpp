@@ -5,9 +5,11 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "serve/anthropic_messages.h"
 #include "serve/api_error.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completions.h"
+#include "serve/openai_responses.h"
 
 namespace {
 
@@ -37,26 +39,27 @@ void check_call(const serve::GenerationCall& call) {
   }
 }
 
+const serve::GenerationCall& generation_of(const serve::ChatCall& call) { return call.generation; }
+const serve::GenerationCall& generation_of(const serve::CompletionCall& call) { return call.generation; }
+const serve::GenerationCall& generation_of(const serve::ResponseCall& call) { return call.chat.generation; }
+
+template <class Call>
+void check(const serve::Parsed<Call>& parsed) {
+  if (const auto* error = std::get_if<serve::ApiError>(&parsed)) return check_refusal(*error);
+  check_call(generation_of(std::get<Call>(parsed)));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto body = parse_json({reinterpret_cast<const char*>(data + 1), size - 1});
   if (!body) return 0;
-  if (data[0] % 2 == 0) {
-    const auto parsed = serve::parse_chat(*body, kModel);
-    if (const auto* error = std::get_if<serve::ApiError>(&parsed)) {
-      check_refusal(*error);
-    } else {
-      check_call(std::get<serve::ChatCall>(parsed).generation);
-    }
-  } else {
-    const auto parsed = serve::parse_completion(*body, kModel);
-    if (const auto* error = std::get_if<serve::ApiError>(&parsed)) {
-      check_refusal(*error);
-    } else {
-      check_call(std::get<serve::CompletionCall>(parsed).generation);
-    }
+  switch (data[0] % 4) {
+    case 0: check(serve::parse_chat(*body, kModel)); break;
+    case 1: check(serve::parse_completion(*body, kModel)); break;
+    case 2: check(serve::parse_response(*body, kModel)); break;
+    case 3: check(serve::parse_messages(*body, kModel)); break;
   }
   return 0;
 }

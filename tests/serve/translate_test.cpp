@@ -204,6 +204,7 @@ TEST(ParseMessages, RefusesByName) {
       {R"("messages":[{"role":"system","content":"x"}])", "messages[0].role", "invalid_value"},
       {R"("messages":[{"role":"user"}])", "messages[0].content", "missing_required_parameter"},
       {R"("messages":[{"role":"user","content":["x"]}])", "messages[0].content[0]", "invalid_type"},
+      {R"("messages":[{"role":"user","content":[]}])", "messages[0].content", "invalid_value"},
       {R"("messages":[{"role":"user","content":[{"type":"image","source":{}}]}])", "messages[0].content[0].type",
        "unsupported_value"},
       {R"("messages":[{"role":"user","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}])",
