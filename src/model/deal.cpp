@@ -7,7 +7,7 @@ namespace unisono::model {
 
 namespace {
 // Below this, a worker's products read the weights for too few rows to be worth reading them all.
-constexpr int kRowsForARow = 48;
+constexpr int kRowsForARow = 32;
 }  // namespace
 
 void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost, double position_cost, Deal& deal) {
