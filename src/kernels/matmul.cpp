@@ -45,6 +45,19 @@ UNISONO_INLINE void dots(Ints (&sums)[MR][NP], const typename F::Unit* w, size_t
   }
 }
 
+// The same of all 8 groups, summed in 16 bits first.
+template <class F, int MR, int NP, int G>
+UNISONO_INLINE void short_dots(Shorts (&sums)[MR][NP], const typename F::Unit* w, size_t panel_units, int b, const QuantBlock* x,
+                               int64_t row_blocks) {
+  if constexpr (G < 8) {
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) {
+      const Bytes bytes = F::template group<G>(w[p * panel_units], b);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++) sums[r][p] = short_dot(sums[r][p], bytes, four_values<F, G>(x[r * row_blocks]));
+    }
+    short_dots<F, MR, NP, G + 1>(sums, w, panel_units, b, x, row_blocks);
+  }
+}
+
 // One block's exact integer dots.
 template <class F, int MR, int NP>
 UNISONO_INLINE void block_dots(Ints (&sums)[MR][NP], const typename F::Unit* w, size_t panel_units, int b, const QuantBlock* x,
@@ -54,7 +67,16 @@ UNISONO_INLINE void block_dots(Ints (&sums)[MR][NP], const typename F::Unit* w, 
       const Ints from = start<F>(x[r * row_blocks].minus_sum);
       UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = from;
     }
-    dots<F, MR, NP, 0, 8>(sums, w, panel_units, b, x, row_blocks);
+    if constexpr (kShortSums && F::bits == 4) {
+      Shorts pairs[MR][NP];
+      UNISONO_UNROLL for (int r = 0; r < MR; r++)
+        UNISONO_UNROLL for (int p = 0; p < NP; p++) pairs[r][p] = zero_shorts();
+      short_dots<F, MR, NP, 0>(pairs, w, panel_units, b, x, row_blocks);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++)
+        UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = sum_pairs(sums[r][p], pairs[r][p]);
+    } else {
+      dots<F, MR, NP, 0, 8>(sums, w, panel_units, b, x, row_blocks);
+    }
   } else {
     Ints half[MR][NP];
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {

@@ -29,6 +29,8 @@ inline constexpr int kTileRowsF32 = 3, kTilePanelsF32 = 2;
 inline constexpr int kTileRowsBf16 = 3, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
+// Products of 4-bit weights are summed over a whole block in 16 bits: 8 groups of 2 * 15 * 127 are 30,480.
+inline constexpr bool kShortSums = true;
 // maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
 inline constexpr bool kBytesAreUnsigned = false;
 
@@ -178,6 +180,19 @@ UNISONO_INLINE __m256i dot_half(__m256i acc, __m256i w, __m256i a) {
     pairs = _mm256_maddubs_epi16(w, a);  // 63 * 127 * 2 = 16,002 at most
   }
   return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+// As dot(), of 4-bit weights: pairs of products in 16 bits, to be summed by sum_pairs() after at most 8.
+struct Shorts {
+  __m256i lo, hi;
+};
+UNISONO_INLINE Shorts zero_shorts() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+UNISONO_INLINE Shorts short_dot(Shorts acc, Bytes w, int32_t four) {
+  const __m256i a = _mm256_set1_epi32(four);
+  return {_mm256_add_epi16(acc.lo, _mm256_maddubs_epi16(w.lo, a)), _mm256_add_epi16(acc.hi, _mm256_maddubs_epi16(w.hi, a))};
+}
+UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) {
+  const __m256i one = _mm256_set1_epi16(1);
+  return {_mm256_add_epi32(acc.lo, _mm256_madd_epi16(a.lo, one)), _mm256_add_epi32(acc.hi, _mm256_madd_epi16(a.hi, one))};
 }
 template <int Bits>
 UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {

@@ -28,6 +28,7 @@ inline constexpr int kTileRowsF32 = 6, kTilePanelsF32 = 2;
 inline constexpr int kTileRowsBf16 = 7, kTilePanelsBf16 = 2;  // 14 chains hide the instruction's latency of 6
 inline constexpr int kTileQueries = 6, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 4, kFewPages = 4, kFewChannels = 4;
+inline constexpr bool kShortSums = false;  // 32-bit sums are as fast
 inline constexpr bool kBytesAreUnsigned = true;
 
 UNISONO_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
@@ -158,6 +159,11 @@ UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
                                          10, 11, 14, 15);
   _mm256_storeu_si256((__m256i*)p, _mm256_shuffle_epi8(bf16_bits(a), order));
 }
+// 4-bit products in 16 bits: see vec16_avx2.h, which has a use for them.
+using Shorts = Ints;
+UNISONO_INLINE Shorts zero_shorts() { return set_ints(0); }
+UNISONO_INLINE Shorts short_dot(Shorts acc, Bytes w, int32_t four) { return dot<4>(acc, w, four); }
+UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) { return add(acc, a); }
 UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
 
 }  // namespace unisono::kernels::KERNEL_ISA

@@ -31,6 +31,7 @@ inline constexpr int kTileRowsF32 = 2, kTilePanelsF32 = 1;
 inline constexpr int kTileRowsBf16 = 2, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 2, kTilePages = 1, kTileChannels = 1;
 inline constexpr int kFewQueries = 2, kFewPages = 1, kFewChannels = 1;
+inline constexpr bool kShortSums = false;  // 32-bit sums are as fast
 // dot() of 8-bit weights takes them as unsigned w + 128: the caller corrects by 128 times the activations' sum.
 inline constexpr bool kBytesAreUnsigned = true;
 
@@ -240,6 +241,11 @@ UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
   store_bf16(in_order, a);
   UNISONO_LANES p[i / 4 * 4 + (i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4)] = in_order[i];
 }
+// 4-bit products in 16 bits: see vec16_avx2.h, which has a use for them.
+using Shorts = Ints;
+UNISONO_INLINE Shorts zero_shorts() { return set_ints(0); }
+UNISONO_INLINE Shorts short_dot(Shorts acc, Bytes w, int32_t four) { return dot<4>(acc, w, four); }
+UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) { return add(acc, a); }
 UNISONO_INLINE void prefetch(const void*) {}
 
 }  // namespace unisono::kernels::KERNEL_ISA
