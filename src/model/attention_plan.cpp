@@ -11,6 +11,7 @@ namespace {
 
 using kernels::kSplit;
 constexpr int kSplitBlocks = kSplit / kBlockTokens;
+constexpr size_t kMostStateBytes = size_t{64} << 20;
 constexpr int kJobsEach = 8;  // jobs a worker has at least, so that none waits long for the last
 
 int last_split(const Tile& tile) { return (tile.first_position + tile.tokens - 1) / kSplit + 1; }
@@ -75,23 +76,26 @@ void add_shared_jobs(const Batch& batch, const Deal& deal, int n_kv_heads, int m
 
 }  // namespace
 
-void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, AttentionPlan& plan) {
+void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, size_t state_bytes, AttentionPlan& plan) {
   plan.jobs.clear();
   plan.rows.clear();
   plan.apart = 0;
-  find_shared(batch, plan);
-  add_shared_jobs(batch, deal, n_kv_heads, kernels::kMaxQueries / group, plan);
+  int most = 0;
+  for (const Tile& tile : deal.tiles) most = std::max(most, last_split(tile));
+  const bool room = static_cast<size_t>(deal.rows()) * static_cast<size_t>(most) * state_bytes <= kMostStateBytes;
+  if (room) {
+    find_shared(batch, plan);
+    add_shared_jobs(batch, deal, n_kv_heads, kernels::kMaxQueries / group, plan);
+  } else {
+    plan.shared.assign(batch.sequences.size(), 0);
+  }
   const bool shares = !plan.jobs.empty();
 
   // What each tile has for itself. With few jobs, one tile's context is cut among the workers.
-  int most = 0;
   int64_t units = 0;
-  for (const Tile& tile : deal.tiles) {
-    most = std::max(most, last_split(tile));
-    units += (last_split(tile) - plan.shared[static_cast<size_t>(tile.sequence)]) * n_kv_heads;
-  }
+  for (const Tile& tile : deal.tiles) units += (last_split(tile) - plan.shared[static_cast<size_t>(tile.sequence)]) * n_kv_heads;
   const int whole_jobs = static_cast<int>(deal.tiles.size()) * n_kv_heads;
-  const bool cut = workers > 1 && most > 1 && whole_jobs < kJobsEach * workers;
+  const bool cut = room && workers > 1 && most > 1 && whole_jobs < kJobsEach * workers;
   const int some = cut ? static_cast<int>(std::max<int64_t>(1, units / (kJobsEach * workers))) : most;
   for (const Tile& tile : deal.tiles) {
     const size_t first = plan.rows.size();

@@ -29,7 +29,8 @@ struct AttentionPlan {
   std::vector<int> order{}, common{}, shared{};
 };
 
-// Reuses the memory of `plan`. group: query heads of a kv head.
-void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, AttentionPlan& plan);
+// Reuses the memory of `plan`. group: query heads of a kv head. state_bytes: of one row's states of one split; where states
+// kept apart would take more than 64 MiB, nothing is shared or cut.
+void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, size_t state_bytes, AttentionPlan& plan);
 
 }  // namespace unisono::model

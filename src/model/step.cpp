@@ -476,10 +476,10 @@ void Step::find_angles(const Batch& batch) {
 void Step::plan_attention(const Batch& batch, int workers) {
   for (int i = 0; i < h_.n_layers; i++) next_job_[static_cast<size_t>(i)] = 0;
   if (deal_.by_rows) return;
-  make_plan(batch, deal_, workers, h_.n_kv_heads, h_.n_heads / h_.n_kv_heads, plan_);
-  const size_t floats = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(h_.n_heads) * static_cast<size_t>(plan_.apart) *
-                        kernels::attention_state_floats(h_.head_dim);
-  if (states_.size() < floats * 4) states_ = Buffer(floats * 4);
+  const size_t state_bytes = static_cast<size_t>(h_.n_heads) * kernels::attention_state_floats(h_.head_dim) * sizeof(float);
+  make_plan(batch, deal_, workers, h_.n_kv_heads, h_.n_heads / h_.n_kv_heads, state_bytes, plan_);
+  const size_t bytes = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(plan_.apart) * state_bytes;
+  if (states_.size() < bytes) states_ = Buffer(bytes);
 }
 
 std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& team) {

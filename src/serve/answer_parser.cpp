@@ -85,7 +85,10 @@ class TagParser final : public AnswerParser {
           state_ = State::head;
           return true;
         }
-        if (!syntax_.between.empty() && syntax_.between.starts_with(rest) && !last) return false;
+        if (!syntax_.between.empty() && syntax_.between.starts_with(rest)) {
+          if (last) rest = {};  // cut before the next call
+          return false;
+        }
         return skip(rest, syntax_.last, State::rest, State::rest);
       case State::rest:
         emit(out, Kind::content, rest);

@@ -9,13 +9,43 @@ namespace {
 using grammar::Shape;
 
 constexpr int kMaxNesting = 12;
+constexpr size_t kMaxParts = 20'000;  // of all shapes and copied definitions of one tool
 
 // Keywords that say nothing about which values there are.
 constexpr std::string_view kAnnotations[] = {"title",      "description", "default",   "examples",
                                              "deprecated", "readOnly",    "writeOnly", "$comment",
-                                             "$defs",      "definitions", "$schema",   "nullable"};
+                                             "$defs",      "definitions", "$schema"};
 constexpr std::string_view kOfObjects[] = {"type", "properties", "required", "additionalProperties"};
 constexpr std::string_view kOfArrays[] = {"type", "items"};
+
+size_t parts_of(const Shape& shape) {
+  size_t n = 1;
+  for (const Shape& part : shape.parts) n += parts_of(part);
+  return n;
+}
+size_t parts_of(const Json& json) {
+  size_t n = 1;
+  if (json.is_array())
+    for (const Json& item : json.get_array()) n += parts_of(item);
+  if (json.is_object())
+    for (const auto& entry : json.get_object()) n += parts_of(entry.value());
+  return n;
+}
+
+// Follows local references; null: one leads nowhere or too far, or to what isn't an object.
+const JsonObject* resolved(const Json& schema, const JsonObject& root) {
+  const Json* at = &schema;
+  for (int hops = 0; at != nullptr && at->is_object() && hops < kMaxNesting; hops++) {
+    const Json* ref = at->get_object().if_contains("$ref");
+    if (!ref) return at->if_object();
+    const std::string path = ref->is_string() ? std::string(ref->get_string()) : "";
+    const size_t cut = path.rfind('/');
+    const bool local = path.starts_with("#/$defs/") || path.starts_with("#/definitions/");
+    const Json* group = local ? root.if_contains(path.substr(2, cut - 2)) : nullptr;
+    at = group && group->is_object() ? group->get_object().if_contains(path.substr(cut + 1)) : nullptr;
+  }
+  return nullptr;
+}
 
 class Maker {
  public:
@@ -27,15 +57,13 @@ class Maker {
   }
 
   // A string without further conditions, or with a list of its values.
-  static bool is_text(const Json& schema) {
-    const JsonObject* object = schema.if_object();
-    if (!object) return false;
-    const Json* values = object->if_contains("enum");
-    const Json* type = object->if_contains("type");
-    if (values && values->is_array())
-      return !values->get_array().empty() &&
+  static bool is_text(const JsonObject& schema) {
+    const Json* values = schema.if_contains("enum");
+    const Json* type = schema.if_contains("type");
+    if (values)
+      return values->is_array() && !values->get_array().empty() &&
              std::ranges::all_of(values->get_array(), [](const Json& v) { return v.is_string(); });
-    if (const Json* value = object->if_contains("const")) return value->is_string();
+    if (const Json* value = schema.if_contains("const")) return value->is_string();
     return type && *type == "string";
   }
 
@@ -57,19 +85,16 @@ class Maker {
   }
 
   Result<const JsonObject*> resolve(const Json& schema, const std::string& pointer) const {
-    const Json* at = &schema;
-    for (int hops = 0; hops < kMaxNesting; hops++) {
-      if (!at->is_object()) return refuse(pointer, "a schema that isn't an object");
-      const Json* ref = at->get_object().if_contains("$ref");
-      if (!ref) return at->if_object();
-      const std::string path = ref->is_string() ? std::string(ref->get_string()) : "";
-      const size_t cut = path.rfind('/');
-      const bool local = path.starts_with("#/$defs/") || path.starts_with("#/definitions/");
-      const Json* group = local ? tool_.parameters.if_contains(path.substr(2, cut - 2)) : nullptr;
-      at = group && group->is_object() ? group->get_object().if_contains(path.substr(cut + 1)) : nullptr;
-      if (!at) return refuse(pointer + "/$ref", "this reference");
-    }
-    return refuse(pointer + "/$ref", "a reference that leads on so long");
+    if (const JsonObject* found = resolved(schema, tool_.parameters)) return found;
+    if (!schema.is_object()) return refuse(pointer, "a schema that isn't an object");
+    return refuse(pointer + "/$ref", "this reference");
+  }
+
+  // References and optional keys may ask for copies of copies.
+  Result<void> spend(size_t parts, const std::string& pointer) {
+    spent_ += parts;
+    if (spent_ > kMaxParts) return refuse(pointer, "a schema of more than 20000 parts, references followed and optional keys counted in each order");
+    return {};
   }
 
   static std::vector<std::string> texts_of(const JsonObject& schema) {
@@ -97,9 +122,10 @@ class Maker {
 
   Result<Shape> value(const Json& given, const std::string& pointer, int depth) {
     if (depth > kMaxNesting) return refuse(pointer, "schemas nested so deep");
-    auto resolved = resolve(given, pointer);
-    if (!resolved) return resolved.error();
-    const JsonObject& schema = **resolved;
+    if (auto done = spend(1, pointer); !done) return done.error();
+    auto found = resolve(given, pointer);
+    if (!found) return found.error();
+    const JsonObject& schema = **found;
     for (const char* either : {"anyOf", "oneOf"}) {
       const Json* ways = schema.if_contains(either);
       if (!ways || !ways->is_array() || ways->get_array().empty()) continue;
@@ -178,6 +204,12 @@ class Maker {
     std::vector<Member>& all = *found;
     std::ranges::sort(all, {}, &Member::key);  // as the templates of these families write them
     // What comes first has no comma before it: one way for each member that may be the first.
+    size_t way = 0;
+    for (const Member& member : all) way += parts_of(member.value) + 2;
+    for (const Member& member : all) {
+      if (auto done = spend(way, pointer); !done) return done.error();
+      if (member.required) break;
+    }
     const auto rest = [&](size_t from) {
       std::vector<Shape> parts;
       for (size_t i = from; i < all.size(); i++) {
@@ -198,17 +230,20 @@ class Maker {
 
   Result<Shape> parameter(const std::string& key, const Json& given, const std::string& pointer) {
     const std::string begin = std::string(syntax_.parameter_begin) + key + std::string(syntax_.parameter_middle);
-    auto resolved = resolve(given, pointer);
-    if (!resolved) return resolved.error();
-    if (is_text(**resolved)) {
-      auto inner = text(**resolved, syntax_.parameter_end, pointer);
+    auto found = resolve(given, pointer);
+    if (!found) return found.error();
+    if (is_text(**found)) {
+      auto inner = text(**found, syntax_.parameter_end, pointer);
       if (!inner) return inner;
       return Shape::sequence({Shape::text(begin), *std::move(inner)});
     }
     // As JSON; references lead into the whole schema.
     JsonObject schema = given.is_object() ? given.get_object() : JsonObject();
     for (const char* group : {"$defs", "definitions"})
-      if (const Json* defs = tool_.parameters.if_contains(group); defs && !schema.contains(group)) schema[group] = *defs;
+      if (const Json* defs = tool_.parameters.if_contains(group); defs && !schema.contains(group)) {
+        if (auto done = spend(parts_of(*defs), pointer); !done) return done.error();
+        schema[group] = *defs;
+      }
     return Shape::sequence({Shape::text(begin),
                             Shape::json(given.is_object() ? Json(schema) : given, tool_.where + pointer),
                             Shape::text(std::string(syntax_.parameter_end))});
@@ -225,6 +260,7 @@ class Maker {
 
   const ToolSyntax& syntax_;
   const Tool& tool_;
+  size_t spent_ = 0;
 };
 
 }  // namespace
@@ -234,14 +270,8 @@ Result<Shape> argument_shape(const ToolSyntax& syntax, const Tool& tool) { retur
 bool is_bare_text(const JsonObject& parameters, std::string_view key) {
   const Json* properties = parameters.if_contains("properties");
   const Json* schema = properties && properties->is_object() ? properties->get_object().if_contains(key) : nullptr;
-  if (schema && schema->is_object())
-    if (const Json* ref = schema->get_object().if_contains("$ref"); ref && ref->is_string()) {
-      const std::string path(ref->get_string());
-      const size_t cut = path.rfind('/');
-      const Json* group = path.starts_with("#/") && cut > 2 ? parameters.if_contains(path.substr(2, cut - 2)) : nullptr;
-      schema = group && group->is_object() ? group->get_object().if_contains(path.substr(cut + 1)) : nullptr;
-    }
-  return schema && Maker::is_text(*schema);
+  const JsonObject* found = schema ? resolved(*schema, parameters) : nullptr;
+  return found && Maker::is_text(*found);
 }
 
 }  // namespace unisono::serve

@@ -30,7 +30,9 @@ Parsed<std::shared_ptr<const AnswerReading>> plan_chat(const ServeContext& conte
     return ApiError{.message = shape.error().message, .param = shape.error().subject, .code = "invalid_constraint"};
   reading->tools = std::move(call.tools);
   // The texts that tell the parts of an answer apart may be control tokens.
-  if (!context.chat.marks.empty()) generation.request.show_special = true;
+  const bool has_parts = reading->reasoning != Reasoning::none || reading->tools.choice != ToolCall::Choice::none ||
+                         context.chat.tools->values == ToolSyntax::Values::harmony;
+  if (has_parts && !context.chat.marks.empty()) generation.request.show_special = true;
   if (!*shape) return std::shared_ptr<const AnswerReading>(std::move(reading));
   const std::string field = generation.constraint ? generation.constraint->field : "tools";
   if (context.constraints == nullptr)

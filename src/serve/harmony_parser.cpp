@@ -61,8 +61,11 @@ class HarmonyParser final : public AnswerParser {
     constexpr std::string_view kTo = "to=functions.";
     const size_t to = header.find(kTo);
     if (to == header.npos) return;
-    const std::string_view name = header.substr(to + kTo.size());
-    out.push_back({Kind::call, std::string(name.substr(0, name.find_first_of(" <")))});
+    std::string_view name = header.substr(to + kTo.size());
+    name = name.substr(0, name.find_first_of(" <"));
+    // A tool that the client doesn't have is not called: what was meant for it is text.
+    if (std::ranges::find(reading_.tools.callable, name, &Tool::name) == reading_.tools.callable.end()) return;
+    out.push_back({Kind::call, std::string(name)});
     kind_ = Kind::arguments;
   }
 

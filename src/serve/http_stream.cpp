@@ -32,10 +32,12 @@ Result<void> load_tls(const TlsFiles& files, ssl::context& tls) {
     return Error{"'" + files.certificates + "' has no certificate that can be used (" + failure.message() +
                      "); give a PEM file with the server's certificate first.",
                  "--tls-cert"};
+  // Without this OpenSSL would ask at the terminal.
+  tls.set_password_callback([](size_t, ssl::context::password_purpose) { return std::string(); }, failure);
   tls.use_private_key_file(files.key, ssl::context::pem, failure);
   if (failure)
     return Error{"'" + files.key + "' has no private key for that certificate (" + failure.message() +
-                     "); give the PEM file of its key.",
+                     "); give the PEM file of its key, without a passphrase.",
                  "--tls-key"};
   return {};
 }

@@ -9,6 +9,7 @@ namespace {
 using grammar::Shape;
 
 constexpr int kMaxNesting = 32;
+constexpr size_t kMaxTags = 256;  // and triggers, of one list
 
 // A text between tags: where free text stands before it, that ends with it.
 Shape ending(Shape content, bool free, std::vector<std::string> excludes, std::string end) {
@@ -182,6 +183,18 @@ class Reader {
       fields.fail("triggers", "invalid_value", "A structural tag needs at least one trigger and one tag.");
       return {};
     }
+    if (triggers.size() > kMaxTags || tags.size() > kMaxTags) {
+      fields.fail("triggers", "invalid_value", "A structural tag can have at most 256 triggers and 256 tags.");
+      return {};
+    }
+    // Else a tag might belong to both.
+    for (size_t i = 0; i < triggers.size(); i++)
+      for (size_t j = 0; j < triggers.size(); j++)
+        if (i != j && triggers[i].starts_with(triggers[j])) {
+          fields.fail("triggers", "invalid_value",
+                      "The trigger " + shown(Json(triggers[i])) + " begins with another one, " + shown(Json(triggers[j])) + ": give only one of them.");
+          return {};
+        }
     std::vector<std::string> kept_out = triggers;
     kept_out.insert(kept_out.end(), excludes.begin(), excludes.end());
     std::vector<Shape> ways;

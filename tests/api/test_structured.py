@@ -97,6 +97,14 @@ def test_lark_and_structural_tags(client):
     assert re.fullmatch('So: <n>("p"|"qq")</n>([a-c]{2}|x)', as_text.choices[0].message.content)
 
 
+@pytest.mark.parametrize("triggers", [["<n", "<n"], ["<n", "<"], ["<n"] * 300])
+def test_triggers_that_begin_alike_are_refused(client, triggers):
+    tag = {"type": "structural_tag", "triggers": triggers, "structures": [{"begin": "<n>", "schema": {"type": "integer"}, "end": "</n>"}]}
+    with pytest.raises(openai.BadRequestError) as refused:
+        chat(client, response_format=tag)
+    assert refused.value.param == "response_format.triggers"
+
+
 def test_white_space_and_order_of_keys(client):
     schema = {"type": "object", "properties": {"a": {"const": "x"}, "b": {"const": [True]}}, "required": ["a", "b"], "additionalProperties": False}
     said = set()

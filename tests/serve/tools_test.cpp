@@ -365,6 +365,75 @@ TEST(Harmony, ChannelsAreReasoningContentAndCalls) {
   ASSERT_EQ(got.calls.size(), 1u);
   EXPECT_EQ(got.calls[0].second, "{\"city\": \"x\", \"days\": 2}");
   EXPECT_EQ(read(how, "no channels").content, "no channels");
+  // Nobody offered that tool, or any.
+  EXPECT_TRUE(read(how, "<|channel|>commentary to=functions.other <|message|>{}").calls.empty());
+  EXPECT_TRUE(read(reading(syntax("gpt-oss"), tools("none")), thought + call).calls.empty());
+}
+
+TEST(AnswerParser, WhatBeginsAFurtherCallIsNoContent) {
+  for (const ToolSyntax& one : tool_syntaxes()) {
+    if (one.values != ToolSyntax::Values::json || one.between.size() < 2 || !one.last.empty() || !one.before_id.empty()) continue;
+    const std::string call = std::string(one.trigger) + std::string(one.first) + std::string(one.before_name) + "get_weather" +
+                             std::string(one.before_arguments) + R"({"city": "x", "days": 2})" + std::string(one.after_arguments);
+    const Read got = read(reading(one, tools()), call + std::string(one.between.substr(0, 1)));
+    EXPECT_EQ(got.calls.size(), 1u) << one.name;
+    EXPECT_EQ(got.content, "") << one.name;
+  }
+}
+
+// Schemas that no standard allows, and small ones that ask for very much: refused or held, at once.
+TEST(Arguments, StrangeAndGreedySchemasDoNoHarm) {
+  std::string many = R"({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {)";
+  for (int i = 0; i < 12; i++) {
+    many += (i > 0 ? "," : "") + std::string("\"d") + std::to_string(i) + R"(": {"type": "object", "properties": {)";
+    for (int j = 0; j < 10; j++)
+      many += (j > 0 ? "," : "") + std::string("\"p") + std::to_string(j) + "\": " +
+              (i < 11 ? R"({"$ref": "#/$defs/d)" + std::to_string(i + 1) + "\"}" : R"({"type": "string"})");
+    many += "}}";
+  }
+  many += "}}";
+  std::string optional = R"({"type": "object", "properties": {)";
+  for (int i = 0; i < 3000; i++) optional += (i > 0 ? "," : "") + std::string("\"k") + std::to_string(i) + R"(": {"type": "integer"})";
+  optional += "}}";
+  const std::string strange[] = {
+      R"({"type": "object", "properties": {"a": {"type": "string", "enum": 5}}})",
+      R"({"type": "object", "properties": {"a": {"type": "string", "enum": null}}})",
+      R"({"type": "object", "properties": {"a": {"type": "string", "enum": {}}}})",
+      R"({"type": "object", "properties": {"a": {"const": []}}})",
+      R"({"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}})",
+      R"({"type": "object", "properties": {"a": {"$ref": 5}, "b": 7, "c": null}})",
+      many,
+      optional,
+  };
+  for (const std::string& parameters : strange) {
+    ToolCall call;
+    call.choice = ToolCall::Choice::required;
+    call.callable.push_back({"f", json(parameters).get_object(), "tools[0].function.parameters"});
+    for (const ToolSyntax& one : tool_syntaxes()) {
+      const auto shape = answer_shape({.tools = &one}, call, Reasoning::none, {});
+      if (!shape.ok()) {
+        EXPECT_TRUE(shape.error().subject.starts_with("tools[0].function.parameters")) << one.name << ": " << shape.error().subject;
+      }
+    }
+  }
+}
+
+// A value that the grammar lets stand bare is read as text, however many references lead to its schema.
+TEST(Arguments, ReferencesToReferencesAreFollowedOnBothSides) {
+  ToolCall call;
+  call.choice = ToolCall::Choice::required;
+  call.callable.push_back({"f", json(R"({"type": "object", "properties": {"city": {"$ref": "#/$defs/a"}}, "required": ["city"],
+    "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"type": "string"}}})").get_object(), "tools[0].function.parameters"});
+  for (const ToolSyntax& one : tool_syntaxes()) {
+    if (one.values != ToolSyntax::Values::parameters) continue;
+    const AnswerReading how = reading(one, call);
+    const std::string text = std::string(one.trigger) + std::string(one.first) + std::string(one.before_name) + "f" +
+                             std::string(one.before_arguments) + std::string(one.parameter_begin) + "city" + std::string(one.parameter_middle) +
+                             "Paris" + std::string(one.parameter_end) + std::string(one.after_arguments) + std::string(one.last);
+    const Read got = read(how, text);
+    ASSERT_EQ(got.calls.size(), 1u) << one.name << ": " << text;
+    EXPECT_EQ(json(got.calls[0].second), json(R"({"city": "Paris"})")) << one.name << ": " << got.calls[0].second;
+  }
 }
 
 TEST(Arguments, WhatASyntaxCannotHoldIsRefusedByName) {
