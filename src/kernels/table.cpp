@@ -13,7 +13,11 @@ bool runs_here() {
 #endif
       ;
 #elif defined(UNISONO_ISA_AVX2)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+#if !defined(__clang__)  // Clang 14 doesn't know the name; CPUs with AVX2 have it
+         && __builtin_cpu_supports("f16c")
+#endif
+      ;
 #else
   return true;
 #endif
