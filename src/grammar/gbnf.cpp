@@ -30,8 +30,10 @@ class Reader {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  // An escape at the end of the text leaves at_ behind it.
+  std::string_view rest() const { return text_.substr(std::min(at_, text_.size())); }
   bool take(std::string_view what) {
-    if (!text_.substr(at_).starts_with(what)) return false;
+    if (!rest().starts_with(what)) return false;
     at_ += what.size();
     return true;
   }
@@ -186,7 +188,7 @@ class Reader {
 
   uint32_t character() {
     if (take("\\")) return escaped();
-    std::string_view rest = text_.substr(at_);
+    std::string_view rest = this->rest();
     const uint32_t c = next_char(rest);
     at_ = text_.size() - rest.size();
     return c;

@@ -59,8 +59,10 @@ class Reader {
 
  private:
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  // An escape at the end of the text leaves at_ behind it.
+  std::string_view rest() const { return text_.substr(std::min(at_, text_.size())); }
   bool take(std::string_view what) {
-    if (!text_.substr(at_).starts_with(what)) return false;
+    if (!rest().starts_with(what)) return false;
     at_ += what.size();
     return true;
   }
@@ -81,7 +83,7 @@ class Reader {
   void space(bool lines) {
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == '#' || text_.substr(at_).starts_with("//"))
+      if (c == '#' || rest().starts_with("//"))
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
       else if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r')))
         ++at_;
@@ -285,7 +287,7 @@ class Reader {
   Expression literal() {
     const std::string text = quoted_text();
     if (!error_.empty()) return {};
-    if (text_.substr(at_).starts_with("..\"")) {
+    if (rest().starts_with("..\"")) {
       at_ += 2;
       const std::string last = quoted_text();
       std::string_view a = text, b = last;

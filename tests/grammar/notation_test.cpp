@@ -62,8 +62,10 @@ HEX: "0x"i "a".."f"
   EXPECT_FALSE(takes(grammar, "1 +"));
   EXPECT_FALSE(takes(grammar, "X"));
   for (const char* text : {"start: a", "start: \"a", "start: /a", "start: /a/i", "%declare X\nstart: X", "start{x}: x",
-                           "%import other.X\nstart: X", "%ignore x\nstart: \"a\"", "start: \"a\"~3..1"})
+                           "%import other.X\nstart: X", "%ignore x\nstart: \"a\"", "start: \"a\"~3..1", "start: \"\\", "start: \"\\x", "start: \"\\u12", "start: /\\", "start: /[\\"})
     EXPECT_FALSE(Grammar::from_lark(text).ok()) << text;
+  for (const char* text : {"root ::= \"\\", "root ::= \"\\x", "root ::= \"\\u12", "root ::= [\\", "root ::= [a-\\", "root ::= [\\x1"})
+    EXPECT_FALSE(Grammar::from_gbnf(text).ok()) << text;
 }
 
 TEST(Choices, AreTheWholeAnswer) {
