@@ -1,6 +1,8 @@
 // llama.cpp's notation for grammars: `name ::= alternatives`, with literals, character classes, groups and repetitions.
 #include "grammar/gbnf.h"
 
+#include <algorithm>
+
 #include "grammar/ebnf.h"
 #include "grammar/regex_parser.h"
 

@@ -1,5 +1,6 @@
 // The common subset of Lark's notation: rules, terminals with literals and patterns, repetitions, %ignore, and %import from
 // `common`. Terminals aren't cut greedily: the text is taken if any way to cut it fits.
+#include <algorithm>
 #include <array>
 
 #include "grammar/ebnf.h"
