@@ -29,7 +29,8 @@ struct AttentionPlan {
   std::vector<int> order{}, common{}, shared{};
 };
 
-// Reuses the memory of `plan`. group: query heads of a kv head.
-void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, AttentionPlan& plan);
+// Reuses the memory of `plan`. group: query heads of a kv head. window: 0, for layers that go by the block table; else for
+// those with window blocks, which see so many positions: nothing is shared, nothing done for splits behind the window.
+void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, int window, AttentionPlan& plan);
 
 }  // namespace unisono::model

@@ -15,7 +15,7 @@ TEST(KvStore, BlocksAreApartAndCopiesAreWhole) {
     EXPECT_EQ(kv.head_bytes() % 64, 0u);
     auto fill = [&](int block, int value) {
       for (int l = 0; l < 3; l++)
-        for (int h = 0; h < 2; h++) std::memset(kv.head(l, h) + kv.stride() * static_cast<size_t>(block), value + l * 2 + h, kv.head_bytes());
+        for (int h = 0; h < 2; h++) std::memset(kv.head(l, h) + kv.stride(0) * static_cast<size_t>(block), value + l * 2 + h, kv.head_bytes());
     };
     for (int b = 0; b < 5; b++) fill(b, b * 10);
     kv.copy_block(1, 4);
@@ -23,7 +23,7 @@ TEST(KvStore, BlocksAreApartAndCopiesAreWhole) {
       for (int l = 0; l < 3; l++)
         for (int h = 0; h < 2; h++)
           for (size_t i : {size_t{0}, kv.head_bytes() - 1})
-            EXPECT_EQ(static_cast<int>(kv.head(l, h)[kv.stride() * static_cast<size_t>(b) + i]), (b == 4 ? 1 : b) * 10 + l * 2 + h);
+            EXPECT_EQ(static_cast<int>(kv.head(l, h)[kv.stride(0) * static_cast<size_t>(b) + i]), (b == 4 ? 1 : b) * 10 + l * 2 + h);
   }
 }
 
