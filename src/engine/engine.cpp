@@ -46,11 +46,13 @@ EngineOptions completed(EngineOptions options, const model::Hparams& hparams) {
   options.max_running = std::clamp(options.max_running, 1, options.token_budget);
   options.max_waiting = std::max(options.max_waiting, 1);
   const int window = hparams.window;
-  if (!WindowBlocks::useful(hparams, options.max_context)) {
+  const bool given = options.n_window_blocks > 0;
+  if (!WindowBlocks::useful(hparams, given ? limit : options.max_context)) {
     options.n_window_blocks = 0;
-  } else if (options.n_window_blocks <= 0) {
-    options.n_window_blocks = WindowBlocks::good_number(options.n_blocks, window, options.max_context, options.token_budget);
   } else {
+    if (!given)
+      options.n_window_blocks =
+          WindowBlocks::good_number(options.n_blocks, window, options.max_context, options.token_budget);
     options.n_window_blocks = std::max(options.n_window_blocks, WindowBlocks::least_blocks(window));
   }
   return options;

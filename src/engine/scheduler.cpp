@@ -252,7 +252,8 @@ void Scheduler::audit() const {
     if (index_ != nullptr) audit_prefix(*sequence);
   }
   for (const Sequence* sequence : waiting_.all())
-    check(sequence->blocks.empty() && sequence->window_blocks.empty() && sequence->n_computed == 0, "who waits holds nothing");
+    check(sequence->blocks.empty() && sequence->window_blocks.empty() && sequence->n_computed == 0,
+          "who waits holds nothing");
   check(std::ranges::is_sorted(running_, {}, &Sequence::priority), "the most urgent run first");
   check(n_running() + n_waiting() > 0 || turns_.n_owners() == 0, "an owner has sequences");
   for (BlockId block = 0; block < pool_.n_blocks(); block++)

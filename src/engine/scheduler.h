@@ -26,8 +26,8 @@ struct PlanItem {
 
 class Scheduler {
  public:
-  // Without an index nothing is shared; without window blocks all layers' keys and values are in the pool's. All must outlive
-  // the scheduler, and nobody else may change them.
+  // Without an index nothing is shared; without window blocks all layers' keys and values are in the pool's. All must
+  // outlive the scheduler, and nobody else may change them.
   Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index = nullptr, WindowBlocks* window = nullptr);
 
   // To the end of its queue. It must fit the pool alone, at its longest. The sequence outlives its time here.

@@ -122,7 +122,8 @@ void WindowBlocks::release(Sequence& sequence) {
 void WindowBlocks::audit_sequence(const Sequence& s, bool entered) const {
   check(s.n_passed == first_seen(s.n_computed), "what left the window is given back");
   check(s.window_blocks.size() >= static_cast<size_t>(blocks_for(s.n_computed)), "what is seen has blocks");
-  check(s.window_promise == std::min(static_cast<int>(s.blocks.size()), most_held(window_)), "as many are promised as are needed");
+  check(s.window_promise == std::min(static_cast<int>(s.blocks.size()), most_held(window_)),
+        "as many are promised as are needed");
   for (size_t i = 0; i < s.window_blocks.size(); i++) {
     const BlockId block = s.window_blocks[i];
     if (i < static_cast<size_t>(s.n_passed)) {
@@ -153,8 +154,9 @@ void WindowBlocks::audit(std::span<Sequence* const> sequences, bool entered) con
     check(anchor == kNone || of_anchor_[static_cast<size_t>(anchor)] == block, "a block and its anchor know each other");
   }
   for (size_t anchor = 0; anchor < of_anchor_.size(); anchor++)
-    check(of_anchor_[anchor] == kNone || anchor_of_[static_cast<size_t>(of_anchor_[anchor])] == static_cast<BlockId>(anchor),
-          "an anchor and its block know each other");
+    check(
+        of_anchor_[anchor] == kNone || anchor_of_[static_cast<size_t>(of_anchor_[anchor])] == static_cast<BlockId>(anchor),
+        "an anchor and its block know each other");
 }
 
 }  // namespace unisono::engine

@@ -1,5 +1,6 @@
-// The blocks of layers that see only a window: each sequence holds those of the positions it still sees, gives back what left
-// the window, and finds them again through the blocks of the other layers. Knows neither tokens nor the order of sequences.
+// The blocks of layers that see only a window: each sequence holds those of the positions it still sees, gives back what
+// left the window, and finds them again through the blocks of the other layers. Knows neither tokens nor the order of
+// sequences.
 #pragma once
 
 #include <algorithm>

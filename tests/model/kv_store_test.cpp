@@ -27,5 +27,25 @@ TEST(KvStore, BlocksAreApartAndCopiesAreWhole) {
   }
 }
 
+TEST(KvStore, WindowedLayersHaveBlocksOfTheirOwn) {
+  const std::vector<uint8_t> windowed{1, 0, 1};
+  KvStore kv(KvType::f16, windowed, 2, 24, 3, 5);
+  EXPECT_EQ(kv.stride(0), KvStore::block_bytes(KvType::f16, 2, 2, 24));
+  EXPECT_EQ(kv.stride(1), KvStore::block_bytes(KvType::f16, 1, 2, 24));
+  const auto each = [&](auto something) {
+    for (int l = 0; l < 3; l++) {
+      EXPECT_EQ(kv.has_window_blocks(l), windowed[static_cast<size_t>(l)] == 1);
+      for (int h = 0; h < 2; h++)
+        for (int b = 0; b < (kv.has_window_blocks(l) ? 5 : 3); b++)
+          something(kv.head(l, h) + kv.stride(l) * static_cast<size_t>(b), (l * 2 + h) * 5 + b);
+    }
+  };
+  each([&](std::byte* at, int value) { std::memset(at, value, kv.head_bytes()); });
+  each([&](const std::byte* at, int value) {
+    EXPECT_EQ(static_cast<int>(at[0]), value);
+    EXPECT_EQ(static_cast<int>(at[kv.head_bytes() - 1]), value);
+  });
+}
+
 }  // namespace
 }  // namespace unisono::model
