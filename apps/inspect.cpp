@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "engine/load.h"
+#include "engine/window_blocks.h"
 #include "model/kv_store.h"
 #include "session.h"
 
@@ -43,10 +44,10 @@ int info_command(const InfoFlags& flags) {
   const model::Hparams& h = d->hparams;
   double file_bytes = 0;
   for (const auto& [type, bytes] : d->types) file_bytes += static_cast<double>(bytes);
-  auto per_token = [&](model::KvType type) {
-    return static_cast<double>(model::KvStore::block_bytes(type, h.n_layers, h.n_kv_heads, h.head_dim)) /
-           model::kBlockTokens;
-  };
+  auto cost = [&](model::KvType type) { return CacheCost(h, type, h.context_length); };
+  auto per_token = [&](model::KvType type) { return cost(type).block / model::kBlockTokens; };
+  // Of a sequence that has left its window.
+  auto per_window = [&](model::KvType type) { return cost(type).window_block * engine::WindowBlocks::most_held(h.window); };
   int windowed = 0;
   for (auto w : h.windowed) windowed += w;
   if (flags.json) {
@@ -68,6 +69,8 @@ int info_command(const InfoFlags& flags) {
                                           {"weight_bytes", types},
                                           {"kv_bytes_per_token_f16", per_token(model::KvType::f16)},
                                           {"kv_bytes_per_token_f32", per_token(model::KvType::f32)},
+                                          {"kv_bytes_per_window_f16", per_window(model::KvType::f16)},
+                                          {"kv_bytes_per_window_f32", per_window(model::KvType::f32)},
                                           {"chat_template", !d->chat_template.empty()}}));
     return 0;
   }
@@ -80,9 +83,12 @@ int info_command(const InfoFlags& flags) {
   if (windowed > 0) fmt::print(", {} of {} layers see {}", windowed, h.n_layers, h.window);
   fmt::print("\n  weights     {}:", size_text(file_bytes));
   for (const auto& [type, bytes] : d->types) fmt::print(" {} {}", info(type).name, size_text(static_cast<double>(bytes)));
-  fmt::print("\n  cache       {} a token in f16, {} in f32; {} for a full context in f16\n",
-             size_text(per_token(model::KvType::f16)), size_text(per_token(model::KvType::f32)),
-             size_text(per_token(model::KvType::f16) * h.context_length));
+  fmt::print("\n  cache       {} a token in f16, {} in f32", size_text(per_token(model::KvType::f16)),
+             size_text(per_token(model::KvType::f32)));
+  if (const double window = per_window(model::KvType::f16); window > 0)
+    fmt::print("; up to {} a sequence in f16 for its windows", size_text(window));
+  fmt::print("; {} for a full context in f16\n",
+             size_text(per_token(model::KvType::f16) * h.context_length + per_window(model::KvType::f16)));
   return 0;
 }
 

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "engine/window_blocks.h"
+
 namespace unisono::apps {
 
 namespace {
@@ -41,34 +43,56 @@ Result<double> parse_size(const std::string& text) {
 }
 
 Result<void> size_cache(const ModelFlags& flags, const model::Hparams& h, engine::EngineOptions& options) {
-  const double block =
-      static_cast<double>(model::KvStore::block_bytes(kv_type(flags), h.n_layers, h.n_kv_heads, h.head_dim));
   const int context = flags.max_context > 0 ? std::min(flags.max_context, h.context_length) : h.context_length;
-  const double full = (context + 15) / 16;  // blocks of one full context
-  double bytes = std::min(free_memory() / 4, 16 * full * block);
+  const CacheCost cost(h, kv_type(flags), context);
+  const int full = engine::blocks_for(context);
+  double bytes = std::min(free_memory() / 4, cost.of(16 * full));
   if (!flags.kv_memory.empty()) {
     auto given = parse_size(flags.kv_memory);
     if (!given) return given.error();
     bytes = *given;
   }
-  const double blocks = std::floor(bytes / block);
-  if (blocks < 2)
-    return Error{fmt::format("--kv-memory of {} holds no sequence: 16 tokens of this model take {}.", size_text(bytes),
-                             size_text(block)),
+  options.n_blocks = cost.blocks_in(bytes);
+  if (options.n_blocks < 2)
+    return Error{fmt::format("--kv-memory of {} holds no sequence: 32 tokens of this model take {}.", size_text(bytes),
+                             size_text(cost.of(2))),
                  "--kv-memory"};
-  options.n_blocks = static_cast<int>(std::min(blocks, 1e8));
-  options.max_context = static_cast<int>(std::min<double>(context, 16.0 * options.n_blocks));
+  options.n_window_blocks = cost.window_blocks(options.n_blocks);
+  options.max_context = static_cast<int>(std::min<int64_t>(context, int64_t{16} * options.n_blocks));
   if (flags.max_context > h.context_length)
     return Error{fmt::format("--max-context {} is more than the model's {}.", flags.max_context, h.context_length),
                  "--max-context"};
   if (flags.max_context > options.max_context)
     return Error{fmt::format("--max-context {} needs {} of key/value memory, but --kv-memory allows {}.", flags.max_context,
-                             size_text(full * block), size_text(bytes)),
+                             size_text(cost.of(full)), size_text(bytes)),
                  "--kv-memory"};
   return {};
 }
 
 }  // namespace
+
+CacheCost::CacheCost(const model::Hparams& h, model::KvType type, int context) : window(h.window), max_context(context) {
+  const auto bytes = [&](int layers) {
+    return static_cast<double>(model::KvStore::block_bytes(type, layers, h.n_kv_heads, h.head_dim));
+  };
+  const int apart = engine::WindowBlocks::useful(h, context) ? static_cast<int>(std::ranges::count(h.windowed, 1)) : 0;
+  block = bytes(h.n_layers - apart);
+  window_block = bytes(apart);
+}
+
+int CacheCost::window_blocks(int n_blocks) const {
+  const int budget = engine::EngineOptions().token_budget;
+  return window_block > 0 ? engine::WindowBlocks::good_number(n_blocks, window, max_context, budget) : 0;
+}
+
+int CacheCost::blocks_in(double bytes) const {
+  int fits = 0, too_many = 100'000'000;
+  while (too_many - fits > 1) {
+    const int middle = fits + (too_many - fits) / 2;
+    (of(middle) <= bytes ? fits : too_many) = middle;
+  }
+  return fits;
+}
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("MODEL", flags.model, "Model file (GGUF)")->required();

@@ -28,6 +28,20 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // What the flags say, for who loads without a session.
 int thread_count(const ModelFlags& flags);
 model::KvType kv_type(const ModelFlags& flags);
+
+// What the key/value cache of a model takes, in bytes, when sequences are up to max_context long.
+struct CacheCost {
+  CacheCost(const model::Hparams& hparams, model::KvType type, int max_context);
+  // With so many blocks of 16 positions, those of windowed layers with it.
+  double of(int n_blocks) const { return n_blocks * block + window_blocks(n_blocks) * window_block; }
+  int window_blocks(int n_blocks) const;
+  // The most blocks that fit into so many bytes; 0: none.
+  int blocks_in(double bytes) const;
+
+  double block = 0;         // 16 positions in all layers, or all without blocks of their own
+  double window_block = 0;  // in the layers with blocks of their own; 0: there are none
+  int window = 0, max_context = 0;
+};
 Result<engine::LoadOptions> load_options(const ModelFlags& flags);  // shows progress on stderr when it is a terminal
 double free_memory();  // bytes that can be had without pressing on others, by the kernel's estimate
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "engine/job.h"
 #include "engine/rows.h"
 #include "engine/scheduler.h"
+#include "engine/window_blocks.h"
 #include "model/kv_store.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
@@ -43,11 +45,27 @@ EngineOptions completed(EngineOptions options, const model::Hparams& hparams) {
   options.token_budget = std::max(options.token_budget, 1);
   options.max_running = std::clamp(options.max_running, 1, options.token_budget);
   options.max_waiting = std::max(options.max_waiting, 1);
+  const int window = hparams.window;
+  const bool given = options.n_window_blocks > 0;
+  if (!WindowBlocks::useful(hparams, given ? limit : options.max_context)) {
+    options.n_window_blocks = 0;
+  } else {
+    if (!given)
+      options.n_window_blocks =
+          WindowBlocks::good_number(options.n_blocks, window, options.max_context, options.token_budget);
+    options.n_window_blocks = std::max(options.n_window_blocks, WindowBlocks::least_blocks(window));
+  }
   return options;
 }
 
 model::KvStore make_kv(const EngineOptions& options, const model::Hparams& h) {
-  return {options.kv_type, h.n_layers, h.n_kv_heads, h.head_dim, options.n_blocks};
+  if (options.n_window_blocks == 0) return {options.kv_type, h.n_layers, h.n_kv_heads, h.head_dim, options.n_blocks};
+  return {options.kv_type, h.windowed, h.n_kv_heads, h.head_dim, options.n_blocks, options.n_window_blocks};
+}
+
+std::optional<WindowBlocks> make_window(const EngineOptions& options, const model::Hparams& h) {
+  if (options.n_window_blocks == 0) return {};
+  return WindowBlocks(options.n_window_blocks, options.n_blocks, h.window, options.token_budget);
 }
 
 }  // namespace
@@ -61,8 +79,9 @@ struct Engine::Impl {
         kv(make_kv(options, m.hparams())),
         pool(options.n_blocks),
         index(options.prefix_cache ? options.n_blocks : 0),
+        window(make_window(options, m.hparams())),
         scheduler(pool, {.token_budget = options.token_budget, .max_running = options.max_running},
-                  options.prefix_cache ? &index : nullptr),
+                  options.prefix_cache ? &index : nullptr, window ? &*window : nullptr),
         rows(options.token_budget, options.max_running, team.size()) {
     publish();
     thread = std::thread([this] { loop(); });
@@ -96,6 +115,7 @@ struct Engine::Impl {
   model::KvStore kv;
   BlockPool pool;
   PrefixIndex index;
+  std::optional<WindowBlocks> window;  // where some layers have blocks of their own
   Scheduler scheduler;
   StepRows rows;
   std::unordered_map<RequestId, std::unique_ptr<Job>> jobs{};
@@ -114,7 +134,7 @@ struct Engine::Impl {
   bool stopping = false;
 
   std::atomic<int> queued{0};  // submitted and in no step yet
-  std::atomic<int> running_now{0}, waiting_now{0}, blocks_free_now{0};
+  std::atomic<int> running_now{0}, waiting_now{0}, blocks_free_now{0}, window_blocks_free_now{0};
   std::atomic<uint64_t> steps_now{0}, rows_now{0}, preemptions_now{0}, prefix_queries_now{0}, prefix_hits_now{0};
   std::atomic<Clock::time_point> came_round{Clock::time_point::max()};  // max: waits for something to do
   StepTimes step_times{};
@@ -336,6 +356,7 @@ void Engine::Impl::publish() {
   running_now = scheduler.n_running();
   waiting_now = scheduler.n_waiting();
   blocks_free_now = pool.n_free();
+  if (window) window_blocks_free_now = window->n_free();
   steps_now = steps;
   rows_now = n_rows;
   preemptions_now = scheduler.n_preemptions();
@@ -347,6 +368,7 @@ void Engine::Impl::audit_here() const {
   scheduler.audit();
   check(static_cast<int>(jobs.size()) == scheduler.n_running() + scheduler.n_waiting(), "every job is running or waiting");
   check(!jobs.empty() || pool.n_free() == pool.n_blocks(), "without jobs all blocks are free");
+  check(!jobs.empty() || !window || window->n_free() == window->n_blocks(), "without jobs all window blocks are free");
 }
 
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, ThreadTeam& team, const EngineOptions& options)
@@ -363,6 +385,8 @@ EngineState Engine::state() const {
                     .waiting = impl_->waiting_now,
                     .blocks_free = impl_->blocks_free_now,
                     .blocks_total = impl_->options.n_blocks,
+                    .window_blocks_free = impl_->window_blocks_free_now,
+                    .window_blocks_total = impl_->options.n_window_blocks,
                     .block_tokens = model::kBlockTokens,
                     .steps = impl_->steps_now,
                     .rows = impl_->rows_now,

@@ -24,14 +24,15 @@ class ThreadTeam;
 namespace unisono::engine {
 
 struct EngineOptions {
-  int max_context = 0;                // positions of a sequence; at most the model's context length; 0: that
-  int n_blocks = 0;                   // of the key/value store, 16 positions each; 0: for one sequence of max_context
-  int token_budget = 512;             // tokens of one step
-  int max_running = 64;               // sequences of one step; at most token_budget
-  int max_waiting = 1024;             // queue length; full: submit() fails
+  int max_context = 0;      // positions of a sequence; at most the model's context length; 0: that
+  int n_blocks = 0;         // of the key/value store, 16 positions each; 0: for one sequence of max_context
+  int n_window_blocks = 0;  // of layers with a window, where they have their own; 0: what goes well with n_blocks
+  int token_budget = 512;   // tokens of one step
+  int max_running = 64;     // sequences of one step; at most token_budget
+  int max_waiting = 1024;   // queue length; full: submit() fails
   model::KvType kv_type = model::KvType::f16;  // of keys and values
-  bool prefix_cache = true;           // prompts that begin alike share blocks; changes speed, never an answer
-  std::vector<TokenId> end_tokens{};  // the model's own
+  bool prefix_cache = true;                    // prompts that begin alike share blocks; changes speed, never an answer
+  std::vector<TokenId> end_tokens{};           // the model's own
 };
 
 using RequestId = uint64_t;
@@ -39,7 +40,8 @@ using RequestId = uint64_t;
 struct EngineState {
   int running = 0, waiting = 0;
   int blocks_free = 0, blocks_total = 0;
-  int block_tokens = 0;  // positions of a block
+  int window_blocks_free = 0, window_blocks_total = 0;  // 0 of 0: no layers have blocks of their own
+  int block_tokens = 0;                                 // positions of a block
   uint64_t steps = 0;
   uint64_t rows = 0;  // tokens computed in them
   StepCounts step_times{};

@@ -26,6 +26,7 @@ struct Job : Sequence {
     const int longest = n_prompt + std::min(request.max_tokens, max_context - n_prompt);
     tokens.reserve(static_cast<size_t>(longest));
     blocks.reserve(static_cast<size_t>(blocks_for(longest)));
+    window_blocks.reserve(blocks.capacity());
     tokens.assign(request.prompt.begin(), request.prompt.end());
     n_tokens = n_prompt;
     salt = request.cache_salt;

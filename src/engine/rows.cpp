@@ -41,7 +41,7 @@ const model::Batch& StepRows::build(std::span<const PlanItem> plan) {
     Job& job = static_cast<Job&>(*item.sequence);
     const auto first_row = static_cast<int32_t>(tokens_.size());
     const int end = job.n_computed + item.n_rows;
-    sequences_.push_back({first_row, item.n_rows, job.n_computed, job.blocks});
+    sequences_.push_back({first_row, item.n_rows, job.n_computed, job.blocks, job.window_blocks});
     tokens_.insert(tokens_.end(), job.tokens.begin() + job.n_computed, job.tokens.begin() + end);
     // What was scored before a preemption isn't scored again.
     for (int position = std::max(job.n_computed, job.n_scored); position < std::min(end, job.score_until); position++) {

@@ -8,16 +8,17 @@ namespace unisono::engine {
 
 namespace {
 
-SchedulerLimits checked(SchedulerLimits limits) {
+SchedulerLimits checked(SchedulerLimits limits, const WindowBlocks* window) {
   check(limits.token_budget >= 1 && limits.max_running >= 1 && limits.score_rows >= 1, "limits of at least one");
+  if (window != nullptr) limits.token_budget = std::min(limits.token_budget, window->row_budget());
   limits.max_running = std::min(limits.max_running, limits.token_budget);
   return limits;
 }
 
 }  // namespace
 
-Scheduler::Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index)
-    : pool_(pool), limits_(checked(limits)), index_(index) {
+Scheduler::Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index, WindowBlocks* window)
+    : pool_(pool), limits_(checked(limits, window)), index_(index), window_(window) {
   running_.reserve(static_cast<size_t>(limits_.max_running));
   plan_.reserve(static_cast<size_t>(limits_.max_running));
   prompts_.reserve(static_cast<size_t>(limits_.max_running));
@@ -53,6 +54,7 @@ void Scheduler::commit() {
     const int n_before = item.sequence->n_computed;
     item.sequence->n_computed += item.n_rows;
     if (index_ != nullptr) enter_full_blocks(*item.sequence, n_before);
+    if (window_ != nullptr) window_->pass(*item.sequence);
   }
   plan_.clear();
 }
@@ -72,8 +74,7 @@ void Scheduler::plan_single_tokens() {
     Sequence& sequence = *running_[i];
     if (sequence.pending() != 1) continue;
     if (!grow(sequence)) break;  // it was itself the newest
-    plan_.push_back({&sequence, 1});
-    budget_left_--;
+    plan_rows(sequence, 1);
   }
 }
 
@@ -105,6 +106,7 @@ bool Scheduler::fits(const Sequence& sequence) {
   // A block in hand for each running sequence, so that who comes in now needn't leave at once.
   const int reserve = n_running();
   find_prefix(sequence);
+  if (window_ != nullptr && !window_->fits(sequence, running_)) return false;
   const auto held = std::ranges::count_if(found_, [&](BlockId block) { return pool_.references(block) > 0; });
   return blocks_for(sequence.n_tokens) - static_cast<int>(held) + reserve <= pool_.n_free();
 }
@@ -125,6 +127,7 @@ void Scheduler::find_prefix(const Sequence& sequence) {
   int usable = sequence.n_tokens - 1;
   if (sequence.score_until > 0) usable = std::min(usable, sequence.n_scored);
   index_->find(sequence.salt, sequence.tokens, usable / model::kBlockTokens, found_);
+  if (window_ != nullptr) found_.resize(window_->usable(found_));
 }
 
 // With the blocks found and fresh ones for the rest. The found ones first: a fresh one may not be one of them.
@@ -134,6 +137,7 @@ void Scheduler::start(Sequence& sequence) {
     sequence.blocks.push_back(block);
   }
   sequence.n_computed = static_cast<int>(found_.size()) * model::kBlockTokens;
+  if (window_ != nullptr) window_->start(sequence, found_);
   while (static_cast<int>(sequence.blocks.size()) < blocks_for(sequence.n_tokens)) sequence.blocks.push_back(take_block());
   if (sequence.n_cached) return;
   sequence.n_cached = sequence.n_computed;
@@ -149,6 +153,7 @@ void Scheduler::enter_full_blocks(Sequence& sequence, int n_before) {
     const BlockId mine = sequence.blocks[i], parent = i == 0 ? PrefixIndex::kNone : sequence.blocks[i - 1];
     const auto content = tokens.subspan(i * model::kBlockTokens).first<model::kBlockTokens>();
     const BlockId entered = index_->enter(sequence.salt, parent, content, mine);
+    if (window_ != nullptr) window_->enter(sequence, i, entered);
     if (entered == mine) continue;
     pool_.share(entered);
     pool_.release(mine);
@@ -160,6 +165,7 @@ void Scheduler::enter_full_blocks(Sequence& sequence, int n_before) {
 BlockId Scheduler::take_block() {
   const BlockId block = pool_.acquire();
   if (index_ != nullptr) index_->forget(block);
+  if (window_ != nullptr) window_->forget(block);
   return block;
 }
 
@@ -169,23 +175,33 @@ void Scheduler::plan_chunk(Sequence& sequence) {
   const bool scored = sequence.n_computed < sequence.score_until;
   if (scored) n_rows = std::min(n_rows, score_rows_left_);
   if (n_rows == 0) return;
-  plan_.push_back({&sequence, n_rows});
+  plan_rows(sequence, n_rows);
   turns_.take(sequence);
-  budget_left_ -= n_rows;
   if (scored) score_rows_left_ -= n_rows;
+}
+
+void Scheduler::plan_rows(Sequence& sequence, int n_rows) {
+  if (window_ != nullptr) window_->cover(sequence, n_rows);
+  plan_.push_back({&sequence, n_rows});
+  budget_left_ -= n_rows;
 }
 
 // Blocks for all known tokens, preempting others if need be. False: it had to give way itself.
 bool Scheduler::grow(Sequence& sequence) {
   while (blocks_for(sequence.n_tokens) > static_cast<int>(sequence.blocks.size())) {
-    while (pool_.n_free() == 0) {
+    while (!take_one_more(sequence)) {
       const bool itself = running_.back() == &sequence;
       check(!itself || running_.size() > 1, "a sequence fits the pool alone");
       preempt_newest();
       if (itself) return false;
     }
-    sequence.blocks.push_back(take_block());
   }
+  return true;
+}
+
+bool Scheduler::take_one_more(Sequence& sequence) {
+  if (pool_.n_free() == 0 || (window_ != nullptr && !window_->grow(sequence))) return false;
+  sequence.blocks.push_back(take_block());
   return true;
 }
 
@@ -204,6 +220,7 @@ void Scheduler::release_blocks(Sequence& sequence) {
     pool_.release(sequence.blocks.back());
     sequence.blocks.pop_back();
   }
+  if (window_ != nullptr) window_->release(sequence);
   sequence.n_computed = 0;
 }
 
@@ -226,6 +243,7 @@ void Scheduler::audit_prefix(const Sequence& sequence) const {
 void Scheduler::audit() const {
   pool_.audit();
   if (index_ != nullptr) index_->audit();
+  if (window_ != nullptr) window_->audit(running_, index_ != nullptr);
   std::vector<int> held(static_cast<size_t>(pool_.n_blocks()), 0);
   for (const Sequence* sequence : running_) {
     check(sequence->n_computed <= sequence->n_tokens, "nothing is computed that isn't known");
@@ -234,7 +252,8 @@ void Scheduler::audit() const {
     if (index_ != nullptr) audit_prefix(*sequence);
   }
   for (const Sequence* sequence : waiting_.all())
-    check(sequence->blocks.empty() && sequence->n_computed == 0, "who waits holds nothing");
+    check(sequence->blocks.empty() && sequence->window_blocks.empty() && sequence->n_computed == 0,
+          "who waits holds nothing");
   check(std::ranges::is_sorted(running_, {}, &Sequence::priority), "the most urgent run first");
   check(n_running() + n_waiting() > 0 || turns_.n_owners() == 0, "an owner has sequences");
   for (BlockId block = 0; block < pool_.n_blocks(); block++)

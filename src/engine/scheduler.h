@@ -9,6 +9,7 @@
 #include "engine/prefix_index.h"
 #include "engine/sequence.h"
 #include "engine/waiting_queue.h"
+#include "engine/window_blocks.h"
 
 namespace unisono::engine {
 
@@ -25,8 +26,9 @@ struct PlanItem {
 
 class Scheduler {
  public:
-  // Without an index nothing is shared. Both must outlive the scheduler, and nobody else may change them.
-  Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index = nullptr);
+  // Without an index nothing is shared; without window blocks all layers' keys and values are in the pool's. All must
+  // outlive the scheduler, and nobody else may change them.
+  Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index = nullptr, WindowBlocks* window = nullptr);
 
   // To the end of its queue. It must fit the pool alone, at its longest. The sequence outlives its time here.
   void add(Sequence& sequence);
@@ -65,9 +67,11 @@ class Scheduler {
   void find_prefix(const Sequence& sequence);
   void start(Sequence& sequence);
   void plan_chunk(Sequence& sequence);
+  void plan_rows(Sequence& sequence, int n_rows);
   void enter_full_blocks(Sequence& sequence, int n_before);
   BlockId take_block();
   bool grow(Sequence& sequence);
+  bool take_one_more(Sequence& sequence);
   void preempt_newest();
   void release_blocks(Sequence& sequence);
   void audit_prefix(const Sequence& sequence) const;
@@ -75,6 +79,7 @@ class Scheduler {
   BlockPool& pool_;
   const SchedulerLimits limits_;
   PrefixIndex* const index_;          // or null
+  WindowBlocks* const window_;        // or null
   std::vector<Sequence*> running_{};  // by priority, then oldest first; all hold blocks
   WaitingQueue waiting_{};            // hold none
   Turns turns_{};

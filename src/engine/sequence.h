@@ -22,6 +22,9 @@ struct Sequence {
   int score_until = 0;            // positions below want logits for each row (prompt log-probabilities)
   int n_scored = 0;               // of them, the ones that have had theirs
   std::vector<BlockId> blocks{};  // block b holds positions [16 b, 16 b + 16)
+  // Of layers with a window, where they have blocks of their own: the first n_passed were given back, and read -1.
+  std::vector<BlockId> window_blocks{};
+  int n_passed = 0;
   std::vector<TokenId> tokens{};  // n_tokens of them; not read by a scheduler without an index
   std::string_view salt{};        // prefixes are shared under equal salts only
   int priority = 0;               // lower is sooner
@@ -31,6 +34,7 @@ struct Sequence {
   // The scheduler's own, between add() and remove().
   Owner* turn = nullptr;
   uint64_t arrival = 0;
+  int window_promise = 0;  // window blocks it may count on
 
   int pending() const { return n_tokens - n_computed; }
 };

@@ -14,6 +14,9 @@ constexpr int kSplitBlocks = kSplit / kBlockTokens;
 constexpr size_t kMostStateBytes = size_t{64} << 20;
 constexpr int kJobsEach = 8;  // jobs a worker has at least, so that none waits long for the last
 
+int first_split(const Tile& tile, int window) {
+  return std::max(0, tile.first_position - window + 1) / kSplit;
+}
 int last_split(const Tile& tile) { return (tile.first_position + tile.tokens - 1) / kSplit + 1; }
 
 // Leading splits that all rows of the sequence have behind them: what it can share.
@@ -76,31 +79,35 @@ void add_shared_jobs(const Batch& batch, const Deal& deal, int n_kv_heads, int m
 
 }  // namespace
 
-void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, size_t state_bytes, AttentionPlan& plan) {
+void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, int window, size_t state_bytes,
+               AttentionPlan& plan) {
   plan.jobs.clear();
   plan.rows.clear();
   plan.apart = 0;
   int most = 0;
   for (const Tile& tile : deal.tiles) most = std::max(most, last_split(tile));
   const bool room = static_cast<size_t>(deal.rows()) * static_cast<size_t>(most) * state_bytes <= kMostStateBytes;
-  if (room) {
+  if (room && window == 0) {
     find_shared(batch, plan);
     add_shared_jobs(batch, deal, n_kv_heads, kernels::kMaxQueries / group, plan);
   } else {
     plan.shared.assign(batch.sequences.size(), 0);
   }
   const bool shares = !plan.jobs.empty();
+  const auto first_own = [&](const Tile& tile) {
+    return window > 0 ? first_split(tile, window) : plan.shared[static_cast<size_t>(tile.sequence)];
+  };
 
   // What each tile has for itself. With few jobs, one tile's context is cut among the workers.
   int64_t units = 0;
-  for (const Tile& tile : deal.tiles) units += (last_split(tile) - plan.shared[static_cast<size_t>(tile.sequence)]) * n_kv_heads;
+  for (const Tile& tile : deal.tiles) units += (last_split(tile) - first_own(tile)) * n_kv_heads;
   const int whole_jobs = static_cast<int>(deal.tiles.size()) * n_kv_heads;
   const bool cut = room && workers > 1 && most > 1 && whole_jobs < kJobsEach * workers;
   const int some = cut ? static_cast<int>(std::max<int64_t>(1, units / (kJobsEach * workers))) : most;
   for (const Tile& tile : deal.tiles) {
     const size_t first = plan.rows.size();
     for (int r = 0; r < tile.tokens; r++) plan.rows.push_back(tile.row + r);
-    for (int s = plan.shared[static_cast<size_t>(tile.sequence)], end = last_split(tile); s < end; s += some)
+    for (int s = first_own(tile), end = last_split(tile); s < end; s += some)
       add_jobs(plan, first, tile.tokens, n_kv_heads, s, std::min(s + some, end));
   }
   if (cut || shares) plan.apart = most;

@@ -29,8 +29,10 @@ struct AttentionPlan {
   std::vector<int> order{}, common{}, shared{};
 };
 
-// Reuses the memory of `plan`. group: query heads of a kv head. state_bytes: of one row's states of one split; where states
-// kept apart would take more than 64 MiB, nothing is shared or cut.
-void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, size_t state_bytes, AttentionPlan& plan);
+// Reuses the memory of `plan`. group: query heads of a kv head. window: 0, for layers that go by the block table; else for
+// those with window blocks, which see so many positions: nothing is shared, nothing done for splits behind the window.
+// state_bytes: of one row's states of one split; where states kept apart would take more than 64 MiB, nothing is shared or cut.
+void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, int window, size_t state_bytes,
+               AttentionPlan& plan);
 
 }  // namespace unisono::model

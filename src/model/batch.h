@@ -15,6 +15,8 @@ struct BatchSequence {
   int32_t n_rows = 0;                     // at least 1
   int32_t first_position = 0;             // position of its first token; the others follow
   std::span<const int32_t> block_table{}; // block b holds positions [16 b, 16 b + 16); covers all its positions
+  // The same for layers whose blocks are their own (kv_store.h): entries before the first position seen are never read.
+  std::span<const int32_t> window_table{};
 };
 
 struct Batch {

@@ -90,7 +90,7 @@ class Step::Part {
   float* qkv(int row) { return s_.qkv_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.qkv_columns_); }
   float* gate_up(int row) { return s_.gate_up_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.gate_columns_); }
   float* attended(int row) {
-    const size_t at = s_.few_ && s_.plan_.apart > 0 ? own(row) : static_cast<size_t>(row);  // each folds for itself
+    const size_t at = s_.few_ && plan_->apart > 0 ? own(row) : static_cast<size_t>(row);  // each folds for itself
     return s_.attended_.as<float>().data() + at * static_cast<size_t>(s_.h_.n_heads * s_.h_.head_dim);
   }
 
@@ -183,6 +183,7 @@ class Step::Part {
   void layer(int index) {
     const Layer& l = s_.w_.layers[static_cast<size_t>(index)];
     const bool last = index + 1 == s_.h_.n_layers;
+    plan_ = kv_.has_window_blocks(index) ? &s_.window_plan_ : &s_.plan_;
     each_stretch([&] { queries_keys_values(l, index); });
     worker_.barrier();  // keys and values of all rows are there
     attention(l, index);
@@ -287,13 +288,16 @@ class Step::Part {
       return;
     }
     const int position = s_.deal_.position[static_cast<size_t>(row)];
-    const int block = sequence_of(row).block_table[static_cast<size_t>(position / kBlockTokens)];
+    const int block = table(row, index)[static_cast<size_t>(position / kBlockTokens)];
     s_.ops_.store_kv(view(index, kv_head), block, position % kBlockTokens, at, v);
   }
-  const BatchSequence& sequence_of(int row) const {
-    return batch_.sequences[static_cast<size_t>(s_.deal_.sequence[static_cast<size_t>(row)])];
+  std::span<const int32_t> table(int row, int layer) const {
+    const BatchSequence& sequence = batch_.sequences[static_cast<size_t>(s_.deal_.sequence[static_cast<size_t>(row)])];
+    return kv_.has_window_blocks(layer) ? sequence.window_table : sequence.block_table;
   }
-  kernels::KvView view(int layer, int kv_head) { return {kv_.head(layer, kv_head), kv_.stride(), s_.h_.head_dim, kv_.type()}; }
+  kernels::KvView view(int layer, int kv_head) {
+    return {kv_.head(layer, kv_head), kv_.stride(layer), s_.h_.head_dim, kv_.type()};
+  }
 
   // Threads that keep their rows take their own tiles; else all take jobs as they get free.
   void attention(const Layer& l, int index) {
@@ -308,11 +312,11 @@ class Step::Part {
         }
       return;
     }
-    const int n = static_cast<int>(s_.plan_.jobs.size());
+    const int n = static_cast<int>(plan_->jobs.size());
     for (int at; (at = s_.next_job_[static_cast<size_t>(index)].fetch_add(1)) < n;) {
-      const AttentionJob& job = s_.plan_.jobs[static_cast<size_t>(at)];
-      const auto rows = std::span<const int>(s_.plan_.rows).subspan(static_cast<size_t>(job.first_row), static_cast<size_t>(job.n_rows));
-      if (s_.plan_.apart == 0) {
+      const AttentionJob& job = plan_->jobs[static_cast<size_t>(at)];
+      const auto rows = std::span<const int>(plan_->rows).subspan(static_cast<size_t>(job.first_row), static_cast<size_t>(job.n_rows));
+      if (plan_->apart == 0) {
         whole(l, index, rows, job.kv_head);
       } else {
         apart(l, index, rows, job);
@@ -334,7 +338,7 @@ class Step::Part {
                     .group = group,
                     .head_stride = head_stride,
                     .window = s_.h_.windowed[static_cast<size_t>(index)] ? s_.h_.window : 0,
-                    .blocks = sequence_of(rows[0]).block_table.data(),
+                    .blocks = table(rows[0], index).data(),
                     .kv = view(index, kv_head)},
                    begin, end, fold);
   }
@@ -360,13 +364,13 @@ class Step::Part {
            [&](size_t i) { return kept(rows[i], job.kv_head * (s_.h_.n_heads / s_.h_.n_kv_heads), begin); });
   }
   // [row][head][split][state]
-  size_t kept_stride() const { return static_cast<size_t>(s_.plan_.apart) * kernels::attention_state_floats(s_.h_.head_dim); }
+  size_t kept_stride() const { return static_cast<size_t>(plan_->apart) * kernels::attention_state_floats(s_.h_.head_dim); }
   float* kept(int row, int head, int split) {
     const auto query = static_cast<size_t>(row * s_.h_.n_heads + head);
     return s_.states_.as<float>().data() + query * kept_stride() + static_cast<size_t>(split) * kernels::attention_state_floats(s_.h_.head_dim);
   }
   void finish_apart(int index) {
-    if (s_.deal_.by_rows || s_.plan_.apart == 0) return;
+    if (s_.deal_.by_rows || plan_->apart == 0) return;
     const int dims = s_.h_.head_dim;
     alignas(64) float state[kernels::attention_state_floats(kernels::kMaxHeadDim)];
     for (int row = static_cast<int>(rows_.begin); row < static_cast<int>(rows_.end); row++)
@@ -420,6 +424,7 @@ class Step::Part {
   KvStore& kv_;
   Worker& worker_;
   Worker::Range rows_{};
+  const AttentionPlan* plan_ = nullptr;  // of the layer at hand
   int first_own_ = 0;  // where each has all rows: of mine, in buffers that hold everybody's
   int product_ = 0;    // products dealt so far
 };
@@ -473,12 +478,15 @@ void Step::find_angles(const Batch& batch) {
     }
 }
 
-void Step::plan_attention(const Batch& batch, int workers) {
+void Step::plan_attention(const Batch& batch, bool window_blocks, int workers) {
   for (int i = 0; i < h_.n_layers; i++) next_job_[static_cast<size_t>(i)] = 0;
   if (deal_.by_rows) return;
+  const int group = h_.n_heads / h_.n_kv_heads;
   const size_t state_bytes = static_cast<size_t>(h_.n_heads) * kernels::attention_state_floats(h_.head_dim) * sizeof(float);
-  make_plan(batch, deal_, workers, h_.n_kv_heads, h_.n_heads / h_.n_kv_heads, state_bytes, plan_);
-  const size_t bytes = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(plan_.apart) * state_bytes;
+  make_plan(batch, deal_, workers, h_.n_kv_heads, group, 0, state_bytes, plan_);
+  if (window_blocks) make_plan(batch, deal_, workers, h_.n_kv_heads, group, h_.window, state_bytes, window_plan_);
+  const int apart = std::max(plan_.apart, window_blocks ? window_plan_.apart : 0);
+  const size_t bytes = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(apart) * state_bytes;
   if (states_.size() < bytes) states_ = Buffer(bytes);
 }
 
@@ -490,7 +498,7 @@ std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& te
   few_ = !deal_.by_rows && team.size() > 1 && deal_.rows() <= kFewRows && outputs <= deal_.rows();
   reserve(few_ ? 2 * deal_.rows() * team.size() : deal_.rows(), outputs);
   find_angles(batch);
-  plan_attention(batch, team.size());
+  plan_attention(batch, kv.n_window_blocks() > 0, team.size());
   for (auto& taken : taken_) {
     if (static_cast<int>(taken.size()) != team.size()) taken = std::vector<Taken>(static_cast<size_t>(team.size()));
     for (Taken& t : taken) t.ends.store(0, std::memory_order_relaxed);

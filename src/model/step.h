@@ -29,7 +29,7 @@ class Step {
 
   void reserve(int rows, int outputs);
   void find_angles(const Batch& batch);
-  void plan_attention(const Batch& batch, int workers);
+  void plan_attention(const Batch& batch, bool window_blocks, int workers);
   int first_split(int row, int layer) const;  // that the row sees
   int last_split(int row) const;              // behind the last
 
@@ -43,7 +43,7 @@ class Step {
   int most_blocks_ = 0;  // of a row of int8 or bf16 activations
 
   Deal deal_{};
-  AttentionPlan plan_{};
+  AttentionPlan plan_{}, window_plan_{};  // the second of layers with window blocks
   bool few_ = false;  // each worker prepares all rows for itself, and only products and attention are shared
   std::vector<Taken> taken_[2]{};  // [workers], by turns for each product
   std::unique_ptr<std::atomic<int>[]> next_job_{};  // [n_layers]

@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -68,7 +69,9 @@ class EngineMetrics final : public prometheus::Collectable {
 
   std::vector<MetricFamily> Collect() const override {
     const engine::EngineState s = state_();
-    const double used = s.blocks_total > 0 ? 1 - static_cast<double>(s.blocks_free) / s.blocks_total : 0;
+    const auto used_of = [](int free, int total) { return total > 0 ? 1 - static_cast<double>(free) / total : 0; };
+    const double used =
+        std::max(used_of(s.blocks_free, s.blocks_total), used_of(s.window_blocks_free, s.window_blocks_total));
     const auto gauge = [&](const char* name, const char* help, double value) {
       return one(name, help, MetricType::Gauge, labels_, value);
     };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 
 #include "engine/scheduler.h"
@@ -38,8 +39,8 @@ class Texts {
 class Store {
  public:
   explicit Store(int n_blocks) : texts_(static_cast<size_t>(n_blocks) * kBlock, 0) {}
-  int& at(const Sequence& sequence, size_t position) {
-    return texts_[static_cast<size_t>(sequence.blocks[position / kBlock]) * kBlock + position % kBlock];
+  int& at(const std::vector<BlockId>& table, size_t position) {
+    return texts_.at(static_cast<size_t>(table.at(position / kBlock)) * kBlock + position % kBlock);
   }
 
  private:
@@ -59,9 +60,19 @@ void append(Sequence& sequence, TokenId token) {
   sequence.n_tokens++;
 }
 
+// window: 0, or what some layers see, in blocks of their own.
 struct World {
-  explicit World(int n_blocks, const SchedulerLimits& limits = {}, BlockHash hash = chained_hash)
-      : pool(n_blocks), index(n_blocks, hash), scheduler(pool, limits, &index), store(n_blocks) {}
+  explicit World(int n_blocks, const SchedulerLimits& limits = {}, BlockHash hash = chained_hash, int window = 0,
+                 int n_window_blocks = 0)
+      : window(window),
+        pool(n_blocks),
+        index(n_blocks, hash),
+        scheduler(pool, limits, &index, make_window(n_window_blocks, limits.token_budget)),
+        store(n_blocks),
+        window_store(n_window_blocks) {}
+  WindowBlocks* make_window(int n_window_blocks, int budget) {
+    return window == 0 ? nullptr : &window_blocks.emplace(n_window_blocks, pool.n_blocks(), window, budget);
+  }
 
   // Computes a step, checking that all it reads was written for this very text.
   void step() {
@@ -71,13 +82,18 @@ struct World {
     for (const PlanItem& item : plan) {
       const auto numbers = texts.of(*item.sequence);
       const auto first = static_cast<size_t>(item.sequence->n_computed), n_rows = static_cast<size_t>(item.n_rows);
-      for (size_t i = first; i < first + n_rows; i++) store.at(*item.sequence, i) = numbers[i];
+      for (size_t i = first; i < first + n_rows; i++) store.at(item.sequence->blocks, i) = numbers[i];
+      for (size_t i = first; i < first + n_rows && window > 0; i++)
+        window_store.at(item.sequence->window_blocks, i) = numbers[i];
       rows += item.n_rows;
     }
     for (const PlanItem& item : plan) {
       const auto numbers = texts.of(*item.sequence);
-      for (size_t i = 0; i < static_cast<size_t>(item.sequence->n_computed + item.n_rows); i++)
-        ASSERT_EQ(store.at(*item.sequence, i), numbers[i]) << "position " << i << " holds another text's values";
+      const auto end = static_cast<size_t>(item.sequence->n_computed + item.n_rows);
+      for (size_t i = 0; i < end; i++)
+        ASSERT_EQ(store.at(item.sequence->blocks, i), numbers[i]) << "position " << i << " holds another text's values";
+      for (auto i = static_cast<size_t>(std::max(0, item.sequence->n_computed - window + 1)); i < end && window > 0; i++)
+        ASSERT_EQ(window_store.at(item.sequence->window_blocks, i), numbers[i]) << "position " << i << " in the window";
     }
     scheduler.commit();
     scheduler.audit();
@@ -90,10 +106,12 @@ struct World {
     scheduler.audit();
   }
 
+  const int window;
   BlockPool pool;
   PrefixIndex index;
+  std::optional<WindowBlocks> window_blocks{};
   Scheduler scheduler;
-  Store store;
+  Store store, window_store;
   Texts texts{};
   int rows = 0;
 };
@@ -235,9 +253,15 @@ TEST(PrefixSchedule, WhoGaveWayComesBackThroughItsBlocks) {
 
 // Random arrivals of texts that begin alike, answers, cancellations and pools that are far too small, with good hashes and
 // with ones that collide all the time: nobody ever reads another text's values, and nothing is lost.
-class RandomPrefixes : public ::testing::TestWithParam<BlockHash> {};
+class RandomPrefixes : public ::testing::TestWithParam<BlockHash> {
+ protected:
+  void storms(bool windows);
+};
 
-TEST_P(RandomPrefixes, NobodyReadsAnothersValues) {
+TEST_P(RandomPrefixes, NobodyReadsAnothersValues) { storms(false); }
+TEST_P(RandomPrefixes, NorInAWindow) { storms(true); }
+
+void RandomPrefixes::storms(bool windows) {
   struct Client {
     Sequence sequence{};
     int end = 0;
@@ -249,8 +273,10 @@ TEST_P(RandomPrefixes, NobodyReadsAnothersValues) {
       return low + static_cast<int>(rng() % static_cast<unsigned>(high - low + 1));
     };
     const int n_blocks = between(4, 30), context = n_blocks * model::kBlockTokens;
-    World world(n_blocks, {.token_budget = between(1, 80), .max_running = between(1, 12), .score_rows = between(1, 64)},
-                GetParam());
+    const SchedulerLimits limits{
+        .token_budget = between(1, 80), .max_running = between(1, 12), .score_rows = between(1, 64)};
+    const int window = windows ? between(1, 90) : 0;
+    World world(n_blocks, limits, GetParam(), window, windows ? WindowBlocks::least_blocks(window) + between(0, 60) : 0);
     std::vector<std::unique_ptr<Client>> clients;
     for (int to_come = 50, steps = 0; to_come > 0 || !clients.empty();) {
       ASSERT_LT(++steps, 50000);
@@ -282,6 +308,9 @@ TEST_P(RandomPrefixes, NobodyReadsAnothersValues) {
     }
     EXPECT_EQ(world.pool.n_free(), n_blocks);
     EXPECT_LE(world.index.size(), n_blocks);
+    if (windows) {
+      EXPECT_EQ(world.window_blocks->n_free(), world.window_blocks->n_blocks());
+    }
     hits += world.scheduler.prefix_hits();
     preemptions += world.scheduler.n_preemptions();
   }

@@ -114,7 +114,7 @@ class RandomWeights : public model::TensorSource {
 };
 
 struct TinyWorld {
-  explicit TinyWorld(int n_threads) : team(n_threads) {
+  explicit TinyWorld(int n_threads, const model::Hparams& h = tiny_hparams()) : team(n_threads), hparams(h) {
     auto loaded = model::Model::load(*model::find_arch("llama"), hparams, weights, {}, team);
     check(loaded.ok(), loaded.ok() ? "" : loaded.error().message.c_str());
     model = std::make_unique<model::Model>(std::move(*loaded));
@@ -132,9 +132,18 @@ struct TinyWorld {
             .attention_scale = 0.25f,
             .windowed = std::vector<uint8_t>(2, 0)};
   }
+  // Two of three layers see a window; long enough that attention is cut into pieces.
+  static model::Hparams windowed_hparams(int window) {
+    model::Hparams h = tiny_hparams();
+    h.n_layers = 3;
+    h.context_length = 1024;
+    h.window = window;
+    h.windowed = {1, 0, 1};
+    return h;
+  }
 
   ThreadTeam team;
-  const model::Hparams hparams = tiny_hparams();
+  const model::Hparams hparams;
   RandomWeights weights{hparams};
   TinyTokenizer tokenizer{};
   std::unique_ptr<model::Model> model{};
