@@ -45,8 +45,9 @@ def leave(server, seed):
     to = urlparse(server.url)
     with socket.create_connection((to.hostname, to.port), timeout=60) as connection:
         head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body[: None if rng.random() < 0.8 else 100])
-        if rng.random() < 0.7:
+        whole = rng.random() < 0.8
+        connection.sendall(head.encode() + body[: None if whole else 100])
+        if whole and rng.random() < 0.7:
             connection.recv(1)
 
 
