@@ -53,6 +53,8 @@ struct Place {
   const std::byte* values = nullptr;    // [16], value_stride bytes apart
   const float* value_scales = nullptr;  // [16][scales_of(dims)]
   int value_stride = 0;
+  // As much again, to be fetched while these are used.
+  const std::byte *after_keys = nullptr, *after_values = nullptr;
 };
 
 template <class T>
@@ -85,15 +87,9 @@ struct Scratch {
   alignas(64) float values[kSplit * kManyChannels * 16];
 };
 
-// Fetches what will be used next. Where there is nothing, callers name an address at hand.
-template <int Bytes>
-UNISONO_INLINE void fetch(const std::byte* at) {
-  for (int i = 0; i < Bytes; i += 64) prefetch(at + i);
-}
-
-// Scores of MQ queries against NB blocks, into columns from `column`. ahead[j]: what to fetch, as long as keys are.
-template <class T, int MQ, int NB>
-UNISONO_INLINE void scores(const Place* places, int dims, Scratch& s, int query, int column, const std::byte* const (&ahead)[NB]) {
+// Scores of MQ queries against NB blocks, into columns from `column`. Fetch: what comes after the keys, too.
+template <class T, bool Fetch, int MQ, int NB>
+UNISONO_INLINE void scores(const Place* places, int dims, Scratch& s, int query, int column) {
   Vec f[MQ][NB];
   UNISONO_UNROLL for (int r = 0; r < MQ; r++)
     UNISONO_UNROLL for (int j = 0; j < NB; j++) f[r][j] = zero();
@@ -105,8 +101,8 @@ UNISONO_INLINE void scores(const Place* places, int dims, Scratch& s, int query,
     }
     for (int d = from, to = lesser(dims, from + kScaled); d < to; d++) {
       Vec k[NB];
-      if (d * kPage * T::bytes % 64 == 0)
-        UNISONO_UNROLL for (int j = 0; j < NB; j++) prefetch(ahead[j] + d * kPage * T::bytes);
+      if (Fetch && d * kPage * T::bytes % 64 == 0)
+        UNISONO_UNROLL for (int j = 0; j < NB; j++) prefetch(places[j].after_keys + d * kPage * T::bytes);
       UNISONO_UNROLL for (int j = 0; j < NB; j++) {
         k[j] = T::load(places[j].keys + d * kPage * T::bytes);
         if constexpr (T::scaled) k[j] = mul(k[j], scale[j]);
@@ -120,18 +116,18 @@ UNISONO_INLINE void scores(const Place* places, int dims, Scratch& s, int query,
   UNISONO_UNROLL for (int r = 0; r < MQ; r++)
     UNISONO_UNROLL for (int j = 0; j < NB; j++) store(s.p[query + r] + column + kPage * j, f[r][j]);
 }
-template <class T, int MQ, int NB>
-void scores_of(int queries, const Place* places, int dims, Scratch& s, int query, int column, const std::byte* const (&ahead)[NB]) {
+template <class T, bool Fetch, int MQ, int NB>
+void scores_of(int queries, const Place* places, int dims, Scratch& s, int query, int column) {
   if constexpr (MQ > 1) {
-    if (queries < MQ) return scores_of<T, MQ - 1, NB>(queries, places, dims, s, query, column, ahead);
+    if (queries < MQ) return scores_of<T, Fetch, MQ - 1, NB>(queries, places, dims, s, query, column);
   }
-  scores<T, MQ, NB>(places, dims, s, query, column, ahead);
+  scores<T, Fetch, MQ, NB>(places, dims, s, query, column);
 }
 
 // Adds positions [begin, end) of a split to NC x 16 channels of MQ queries' values: channels from `from` of the places, to
-// `to` of the states. ahead[b]: what to fetch while block b is used, as long as its values are.
-template <class T, int MQ, int NC>
-UNISONO_INLINE void values(const Place* places, Scratch& s, int query, int begin, int end, int from, int to, const std::byte* const* ahead) {
+// `to` of the states. Fetch: what comes after the values, too.
+template <class T, bool Fetch, int MQ, int NC>
+UNISONO_INLINE void values(const Place* places, Scratch& s, int query, int begin, int end, int from, int to) {
   Vec f[MQ][NC];
   UNISONO_UNROLL for (int r = 0; r < MQ; r++)
     UNISONO_UNROLL for (int c = 0; c < NC; c++) f[r][c] = zero();
@@ -139,11 +135,14 @@ UNISONO_INLINE void values(const Place* places, Scratch& s, int query, int begin
     const Place& place = places[at / kPage];
     const int first = at % kPage;
     const std::byte* v = place.values + place.value_stride * first + from * T::bytes;
-    const std::byte* next = ahead[at / kPage] + place.value_stride * first + from * T::bytes;
+    [[maybe_unused]] const std::byte* after = Fetch ? place.after_values + (v - place.values) : nullptr;
     [[maybe_unused]] const int scales = scales_of(place.value_stride);
     [[maybe_unused]] const float* d = T::scaled ? place.value_scales + first * scales + from / kScaled : nullptr;
-    for (const int stop = lesser(end, at - first + kPage); at < stop; at++, v += place.value_stride, next += place.value_stride) {
-      fetch<NC * 16 * T::bytes>(next);
+    for (const int stop = lesser(end, at - first + kPage); at < stop; at++, v += place.value_stride) {
+      if constexpr (Fetch) {
+        for (int i = 0; i < NC * 16 * T::bytes; i += 64) prefetch(after + i);
+        after += place.value_stride;
+      }
       Vec x[NC];
       UNISONO_UNROLL for (int c = 0; c < NC; c++) {
         x[c] = T::load(v + 16 * c * T::bytes);
@@ -159,12 +158,12 @@ UNISONO_INLINE void values(const Place* places, Scratch& s, int query, int begin
   UNISONO_UNROLL for (int r = 0; r < MQ; r++)
     UNISONO_UNROLL for (int c = 0; c < NC; c++) store(s.state[query + r] + 16 + to + 16 * c, f[r][c]);
 }
-template <class T, int MQ, int NC>
-void values_of(int queries, const Place* places, Scratch& s, int query, int begin, int end, int from, int to, const std::byte* const* ahead) {
+template <class T, bool Fetch, int MQ, int NC>
+void values_of(int queries, const Place* places, Scratch& s, int query, int begin, int end, int from, int to) {
   if constexpr (MQ > 1) {
-    if (queries < MQ) return values_of<T, MQ - 1, NC>(queries, places, s, query, begin, end, from, to, ahead);
+    if (queries < MQ) return values_of<T, Fetch, MQ - 1, NC>(queries, places, s, query, begin, end, from, to);
   }
-  values<T, MQ, NC>(places, s, query, begin, end, from, to, ahead);
+  values<T, Fetch, MQ, NC>(places, s, query, begin, end, from, to);
 }
 
 // Scores [low, high) of the split become exponentials; all others between the block borders [begin, end) become 0.
@@ -209,39 +208,37 @@ void few_scores(int dims, int queries, const Reach& reach, Scratch& s) {
   const int first = reach.begin / kPage, last = reach.end / kPage;
   for (int b = first; b < last;) {
     const bool whole = b + kFewPages <= last;
-    const std::byte* ahead[kFewPages];
-    for (int j = 0; j < kFewPages; j++) {
-      const int then = b + (whole ? kFewPages : 1) + j;
-      ahead[j] = then < last ? s.places[then].keys : s.places[lesser(first + j, last - 1)].values;
+    const int pages = whole ? kFewPages : 1;
+    for (int j = 0; j < pages; j++) {
+      const int then = b + pages + j;
+      s.places[b + j].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + j, last - 1)].values;
     }
     for (int r = 0; r < queries; r += kFewQueries) {
       const int some = lesser(kFewQueries, queries - r);
       if (whole) {
-        scores_of<T, kFewQueries, kFewPages>(some, s.places + b, dims, s, r, b * kPage, ahead);
+        scores_of<T, true, kFewQueries, kFewPages>(some, s.places + b, dims, s, r, b * kPage);
       } else {
-        const std::byte* one[1] = {ahead[0]};
-        scores_of<T, kFewQueries, 1>(some, s.places + b, dims, s, r, b * kPage, one);
+        scores_of<T, true, kFewQueries, 1>(some, s.places + b, dims, s, r, b * kPage);
       }
     }
-    b += whole ? kFewPages : 1;
+    b += pages;
   }
 }
 // next: keys of the next split's first blocks, or null.
 template <class T>
 void few_values(int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
-  const std::byte* ahead[kSplit / kPage];
   for (int b = reach.begin / kPage, last = reach.end / kPage; b < last; b++) {
     const std::byte* after = b + kAhead < last ? s.places[b + kAhead].values : next[b + kAhead - last];
-    ahead[b] = after != nullptr ? after : s.places[b].values;
+    s.places[b].after_values = after != nullptr ? after : s.places[b].values;
   }
   for (int c = 0; c < padded(dims);) {
     const bool whole = c + 16 * kFewChannels <= padded(dims);
     for (int r = 0; r < queries; r += kFewQueries) {
       const int some = lesser(kFewQueries, queries - r);
       if (whole) {
-        values_of<T, kFewQueries, kFewChannels>(some, s.places, s, r, reach.begin, reach.to, c, c, ahead);
+        values_of<T, true, kFewQueries, kFewChannels>(some, s.places, s, r, reach.begin, reach.to, c, c);
       } else {
-        values_of<T, kFewQueries, 1>(some, s.places, s, r, reach.begin, reach.to, c, c, ahead);
+        values_of<T, true, kFewQueries, 1>(some, s.places, s, r, reach.begin, reach.to, c, c);
       }
     }
     c += whole ? 16 * kFewChannels : 16;
@@ -263,7 +260,6 @@ void many_scores(int dims, int queries, const Reach& reach, Scratch& s) {
     const bool whole = b + kManyPages <= last;
     const int pages = whole ? kManyPages : 1;
     Place wide[kManyPages];
-    const std::byte* ahead[kManyPages];  // nothing: they are at hand
     for (int j = 0; j < pages; j++) {
       if constexpr (T::bytes == 4) {
         wide[j] = s.places[b + j];
@@ -272,15 +268,13 @@ void many_scores(int dims, int queries, const Reach& reach, Scratch& s) {
         widen_keys<T>(s.places[b + j], dims, keys);
         wide[j].keys = reinterpret_cast<const std::byte*>(keys);
       }
-      ahead[j] = wide[j].keys;
     }
     for (int r = 0; r < queries; r += kTileQueries) {
       const int some = lesser(kTileQueries, queries - r);
       if (whole) {
-        scores_of<F32, kTileQueries, kManyPages>(some, wide, dims, s, r, b * kPage, ahead);
+        scores_of<F32, false, kTileQueries, kManyPages>(some, wide, dims, s, r, b * kPage);
       } else {
-        const std::byte* one[1] = {ahead[0]};
-        scores_of<F32, kTileQueries, 1>(some, wide, dims, s, r, b * kPage, one);
+        scores_of<F32, false, kTileQueries, 1>(some, wide, dims, s, r, b * kPage);
       }
     }
     b += pages;
@@ -289,7 +283,6 @@ void many_scores(int dims, int queries, const Reach& reach, Scratch& s) {
 template <class T, int NC>
 void many_values_of(int queries, const Reach& reach, Scratch& s, int c) {
   Place wide[kSplit / kPage];
-  const std::byte* ahead[kSplit / kPage];
   int from = c;
   for (int b = reach.begin / kPage; b < reach.end / kPage; b++) {
     const Place& place = s.places[b];
@@ -307,10 +300,9 @@ void many_values_of(int queries, const Reach& reach, Scratch& s, int c) {
           store(out + (i * NC + j) * 16, v);
         }
     }
-    ahead[b] = wide[b].values;
   }
   for (int r = 0; r < queries; r += kTileQueries)
-    values_of<F32, kTileQueries, NC>(lesser(kTileQueries, queries - r), wide, s, r, reach.begin, reach.to, from, c, ahead);
+    values_of<F32, false, kTileQueries, NC>(lesser(kTileQueries, queries - r), wide, s, r, reach.begin, reach.to, from, c);
 }
 template <class T>
 void many_values(int dims, int queries, const Reach& reach, Scratch& s) {

@@ -111,4 +111,23 @@ struct FormatQ6K {
   static UNISONO_INLINE Ints half_scale(const Unit& u, int b, int h) { return widen(u.scale[b][h]); }
 };
 
+// Calls visit with the format of a quantised type, and returns what it returns. Other types: nothing is called.
+template <class Visit>
+auto with_format(DType type, Visit visit) -> decltype(visit(FormatQ8_0{})) {
+  switch (type) {
+    case DType::q8_0: return visit(FormatQ8_0{});
+    case DType::q4_0: return visit(FormatQ4_0{});
+    case DType::q4_1: return visit(FormatQ4_1{});
+    case DType::q5_0: return visit(FormatQ5_0{});
+    case DType::q5_1: return visit(FormatQ5_1{});
+    case DType::q4_k: return visit(FormatQ4K{});
+    case DType::q5_k: return visit(FormatQ5K{});
+    case DType::q6_k: return visit(FormatQ6K{});
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16: break;
+  }
+  return decltype(visit(FormatQ8_0{}))();
+}
+
 }  // namespace unisono::kernels::KERNEL_ISA

@@ -3,6 +3,7 @@
 #include "kernels/ahead.h"
 #include "kernels/format.h"
 #include "kernels/isa.h"
+#include "kernels/pieces.h"
 
 namespace unisono::kernels::KERNEL_ISA {
 
@@ -148,21 +149,20 @@ void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int6
   const int64_t fit = kActivationBytes / (row_blocks * static_cast<int64_t>(sizeof(QuantBlock)));
   const int at_once = fit < 60 ? 60 : static_cast<int>(lesser(static_cast<int>(fit), 1 << 20));
   for (int r0 = 0; r0 < rows; r0 += at_once) {
-    const int some = lesser(at_once, rows - r0), tiles = (some + kTileRows - 1) / kTileRows;
+    const int some = lesser(at_once, rows - r0);
     for (int p = begin; p < end; p += kTilePanels) {
       const int np = lesser(kTilePanels, end - p);
-      Ahead ahead(w, p, np, end, then, tiles, row_blocks);
-      for (int t = 0, r = r0; t < tiles; t++) {
-        const int n = (r0 + some - r + (tiles - t) - 1) / (tiles - t);  // even tiles: 16 rows are 4 4 4 4, not 5 5 5 1
-        const Unit* at = weights + static_cast<size_t>(p) * panel_units;
+      Ahead ahead(w, p, np, end, then, pieces_of(some, kTileRows), row_blocks);
+      const Unit* at = weights + static_cast<size_t>(p) * panel_units;
+      each_piece(some, kTileRows, [&](int first, int n) {
+        const int64_t r = r0 + first;
         float* out = y + r * ldy + 16 * p;
         if (np == kTilePanels) {
           tile_of<F, kTileRows, kTilePanels>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead.tile());
         } else {
           tile_of<F, kTileRows, 1>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead.tile());
         }
-        r += n;
-      }
+      });
     }
   }
 }
@@ -275,38 +275,16 @@ void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int6
 }
 
 Expand expand_for(DType type) {
-  switch (type) {
-    case DType::f32: return nullptr;
-    case DType::f16: return expand_f16;
-    case DType::bf16: return expand_bf16;
-    case DType::q8_0: return expand<FormatQ8_0>;
-    case DType::q4_0: return expand<FormatQ4_0>;
-    case DType::q4_1: return expand<FormatQ4_1>;
-    case DType::q5_0: return expand<FormatQ5_0>;
-    case DType::q5_1: return expand<FormatQ5_1>;
-    case DType::q4_k: return expand<FormatQ4K>;
-    case DType::q5_k: return expand<FormatQ5K>;
-    case DType::q6_k: return expand<FormatQ6K>;
-  }
-  return nullptr;
+  if (type == DType::f32) return nullptr;
+  if (type == DType::f16) return expand_f16;
+  if (type == DType::bf16) return expand_bf16;
+  return with_format(type, []<class F>(F) -> Expand { return expand<F>; });
 }
 
 }  // namespace
 
 void matmul_int8(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
-  switch (w.type) {
-    case DType::q8_0: return product<FormatQ8_0>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q4_0: return product<FormatQ4_0>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q4_1: return product<FormatQ4_1>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q5_0: return product<FormatQ5_0>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q5_1: return product<FormatQ5_1>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q4_k: return product<FormatQ4K>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q5_k: return product<FormatQ5K>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q6_k: return product<FormatQ6K>(w, x, rows, y, ldy, begin, end, then);
-    case DType::f32:
-    case DType::f16:
-    case DType::bf16: break;  // no integers in these: their products take f32 activations
-  }
+  with_format(w.type, [&]<class F>(F) { product<F>(w, x, rows, y, ldy, begin, end, then); });
 }
 
 void matmul_f32(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {

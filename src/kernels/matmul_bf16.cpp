@@ -4,6 +4,7 @@
 #include "kernels/ahead.h"
 #include "kernels/format.h"
 #include "kernels/isa.h"
+#include "kernels/pieces.h"
 
 namespace unisono::kernels::KERNEL_ISA {
 
@@ -165,18 +166,6 @@ void tile_of(int rows, const Source& w, int64_t blocks, const Bf16Block* x, int6
   tile<MR, NP>(w, blocks, x, row_blocks, y, ldy, first, ahead);
 }
 
-// [0, n) in pieces of even sizes, at most `most` each: visit(first, size).
-constexpr int pieces_of(int n, int most) { return (n + most - 1) / most; }
-template <class Visit>
-UNISONO_INLINE void each_piece(int n, int most, Visit visit) {
-  const int pieces = pieces_of(n, most);
-  for (int i = 0, at = 0; i < pieces; i++) {
-    const int size = (n - at + (pieces - i) - 1) / (pieces - i);
-    visit(at, size);
-    at += size;
-  }
-}
-
 template <class F, int NP>
 void panels_of(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel, int end,
                Upcoming then) {
@@ -264,21 +253,9 @@ void plain_product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y,
 
 }  // namespace
 
-void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end,
-                 Upcoming then) {
-  switch (w.type) {
-    case DType::bf16: return plain_product(w, x, rows, y, ldy, begin, end, then);
-    case DType::q8_0: return product<FormatQ8_0>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q4_0: return product<FormatQ4_0>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q4_1: return product<FormatQ4_1>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q5_0: return product<FormatQ5_0>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q5_1: return product<FormatQ5_1>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q4_k: return product<FormatQ4K>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q5_k: return product<FormatQ5K>(w, x, rows, y, ldy, begin, end, then);
-    case DType::q6_k: return product<FormatQ6K>(w, x, rows, y, ldy, begin, end, then);
-    case DType::f32:
-    case DType::f16: break;  // not exact in bf16: their products take f32 activations
-  }
+void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
+  if (w.type == DType::bf16) return plain_product(w, x, rows, y, ldy, begin, end, then);
+  with_format(w.type, [&]<class F>(F) { product<F>(w, x, rows, y, ldy, begin, end, then); });
 }
 
 }  // namespace unisono::kernels::KERNEL_ISA

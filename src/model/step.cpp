@@ -256,16 +256,10 @@ class Step::Part {
     }
   }
 
-  // q, k and v of rows: biases, norms, rotation; q scaled; k and v into the store. Few rows are shared by heads.
+  // q, k and v of rows: biases, norms, rotation; q scaled; k and v into the store. Rows that all have are shared by heads.
   void rotate_and_store(const Layer& l, int index) {
-    const Hparams& h = s_.h_;
-    const int heads = h.n_heads + h.n_kv_heads;
-    if (!s_.few_) {
-      for (int64_t r = rows_.begin; r < rows_.end; r++)
-        for (int i = 0; i < heads; i++) rotate_head(l, index, static_cast<int>(r), i);
-      return;
-    }
-    const auto mine = worker_.share(int64_t{s_.deal_.rows()} * heads);
+    const int64_t heads = s_.h_.n_heads + s_.h_.n_kv_heads;
+    const auto mine = s_.few_ ? worker_.share(s_.deal_.rows() * heads) : Worker::Range{rows_.begin * heads, rows_.end * heads};
     for (int64_t i = mine.begin; i < mine.end; i++) rotate_head(l, index, static_cast<int>(i / heads), static_cast<int>(i % heads));
   }
   // Head i: a query head, or behind those a key head with its values.
@@ -453,11 +447,13 @@ void Step::reserve(int rows, int outputs) {
     floats(qkv_, int64_t{capacity_} * qkv_columns_);
     floats(attended_, int64_t{capacity_} * h_.n_heads * h_.head_dim);
     floats(gate_up_, int64_t{capacity_} * gate_columns_);
-    floats(normed_, int64_t{capacity_} * d_columns_);
-    floats(gated_, int64_t{capacity_} * gate_columns_);
     if (needs(Activations::int8)) floats(int8_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(QuantBlock)) / 4);
     if (needs(Activations::bf16)) floats(bf16_, int64_t{capacity_} * most_blocks_ * static_cast<int64_t>(sizeof(Bf16Block)) / 4);
     floats(angles_, int64_t{capacity_} * h_.rope_dims * 2);
+  }
+  if (few_) {
+    floats(normed_, int64_t{rows} * d_columns_);
+    floats(gated_, int64_t{rows} * gate_columns_);
   }
   if (outputs > output_capacity_) {
     output_capacity_ = std::max(outputs, 1);
