@@ -8,6 +8,33 @@ namespace {
 
 using Values = ToolSyntax::Values;
 
+using KnownBy = decltype(ToolSyntax::known_by);
+
+// Each call a JSON object between two tags.
+constexpr ToolSyntax tagged(std::string_view name, KnownBy known_by) {
+  return {.name = name,
+          .known_by = known_by,
+          .trigger = "<tool_call>",
+          .first = "\n",
+          .before_name = "{\"name\": \"",
+          .before_arguments = "\", \"arguments\": ",
+          .after_arguments = "}\n</tool_call>",
+          .between = "\n<tool_call>\n",
+          .last = ""};
+}
+// All calls in one JSON array.
+constexpr ToolSyntax listed(std::string_view name, KnownBy known_by, std::string_view trigger, std::string_view last) {
+  return {.name = name,
+          .known_by = known_by,
+          .trigger = trigger,
+          .first = "[",
+          .before_name = "{\"name\": \"",
+          .before_arguments = "\", \"arguments\": ",
+          .after_arguments = "}",
+          .between = ", ",
+          .last = last};
+}
+
 // In the order in which templates are tried. The texts are what each family's own chat template writes for calls in a
 // conversation, so that a model's answer and its history look alike.
 constexpr ToolSyntax kSyntaxes[] = {
@@ -92,33 +119,9 @@ constexpr ToolSyntax kSyntaxes[] = {
      .parameter_begin = "<arg_key>",
      .parameter_middle = "</arg_key>\n<arg_value>",
      .parameter_end = "</arg_value>\n"},
-    {.name = "hermes",
-     .known_by = {"<tool_call>", "\"arguments\""},
-     .trigger = "<tool_call>",
-     .first = "\n",
-     .before_name = "{\"name\": \"",
-     .before_arguments = "\", \"arguments\": ",
-     .after_arguments = "}\n</tool_call>",
-     .between = "\n<tool_call>\n",
-     .last = ""},
-    {.name = "nemotron",
-     .known_by = {"<TOOLCALL>", "\"arguments\""},
-     .trigger = "<TOOLCALL>",
-     .first = "[",
-     .before_name = "{\"name\": \"",
-     .before_arguments = "\", \"arguments\": ",
-     .after_arguments = "}",
-     .between = ", ",
-     .last = "]</TOOLCALL>"},
-    {.name = "granite",
-     .known_by = {"<|tool_call|>", "arguments"},
-     .trigger = "<|tool_call|>",
-     .first = "[",
-     .before_name = "{\"name\": \"",
-     .before_arguments = "\", \"arguments\": ",
-     .after_arguments = "}",
-     .between = ", ",
-     .last = "]"},
+    tagged("hermes", {"<tool_call>", "\"arguments\""}),
+    listed("nemotron", {"<TOOLCALL>", "\"arguments\""}, "<TOOLCALL>", "]</TOOLCALL>"),
+    listed("granite", {"<|tool_call|>", "arguments"}, "<|tool_call|>", "]"),
     {.name = "deepseek-r1",
      .known_by = {"<｜tool▁calls▁begin｜>", "```json"},
      .trigger = "<｜tool▁calls▁begin｜>",
@@ -148,24 +151,8 @@ constexpr ToolSyntax kSyntaxes[] = {
      .last = "",
      .parallel = false},
     // SmolLM3: the template tells of tools that it gets as `xml_tools`.
-    {.name = "smollm3",
-     .known_by = {"xml_tools", "<tool_call>"},
-     .trigger = "<tool_call>",
-     .first = "\n",
-     .before_name = "{\"name\": \"",
-     .before_arguments = "\", \"arguments\": ",
-     .after_arguments = "}\n</tool_call>",
-     .between = "\n<tool_call>\n",
-     .last = ""},
-    {.name = "generic",
-     .known_by = {"", ""},
-     .trigger = "<tool_call>",
-     .first = "\n",
-     .before_name = "{\"name\": \"",
-     .before_arguments = "\", \"arguments\": ",
-     .after_arguments = "}\n</tool_call>",
-     .between = "\n<tool_call>\n",
-     .last = ""},
+    tagged("smollm3", {"xml_tools", "<tool_call>"}),
+    tagged("generic", {"", ""}),
 };
 
 constexpr ReasoningSyntax kReasoning[] = {
