@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <concepts>
 #include <string>
 #include <vector>
 
@@ -46,21 +47,29 @@ struct Shape {
   }
   static Shape sequence(std::vector<Shape> parts) { return {.kind = Kind::sequence, .parts = std::move(parts)}; }
   static Shape choice(std::vector<Shape> parts) { return {.kind = Kind::choice, .parts = std::move(parts)}; }
-  static Shape many(Shape part) {
-    Shape out{.kind = Kind::many};
-    out.parts.push_back(std::move(part));
-    return out;
+  // Parts one by one are moved; a braced list of them would be copied.
+  template <std::same_as<Shape>... Parts>
+  static Shape sequence(Shape first, Parts... more) {
+    return of(Kind::sequence, std::move(first), std::move(more)...);
   }
-  static Shape listed(Shape part, Shape between) {
-    Shape out{.kind = Kind::listed};
-    out.parts.push_back(std::move(part));
-    out.parts.push_back(std::move(between));
-    return out;
+  template <std::same_as<Shape>... Parts>
+  static Shape choice(Shape first, Parts... more) {
+    return of(Kind::choice, std::move(first), std::move(more)...);
   }
-  static Shape optional(Shape part) { return choice({sequence({}), std::move(part)}); }
+  static Shape many(Shape part) { return of(Kind::many, std::move(part)); }
+  static Shape listed(Shape part, Shape between) { return of(Kind::listed, std::move(part), std::move(between)); }
+  static Shape optional(Shape part) { return choice(sequence({}), std::move(part)); }
 
   // Equal shapes, and no others, have equal keys.
   std::string key() const;
+
+ private:
+  template <class... Parts>
+  static Shape of(Kind kind, Parts... parts) {
+    Shape out{.kind = kind};
+    (out.parts.push_back(std::move(parts)), ...);
+    return out;
+  }
 };
 
 }  // namespace unisono::grammar

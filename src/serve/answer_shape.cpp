@@ -23,7 +23,7 @@ Result<Shape> one_call(const ToolSyntax& syntax, const ToolCall& tools) {
     auto written = arguments(syntax, tool);
     if (!written) return written;
     const std::string head = std::string(syntax.before_name) + tool.name + std::string(syntax.before_arguments);
-    ways.push_back(Shape::sequence({Shape::text(head), *std::move(written)}));
+    ways.push_back(Shape::sequence(Shape::text(head), *std::move(written)));
   }
   std::vector<Shape> parts{Shape::choice(std::move(ways))};
   if (!syntax.before_id.empty())
@@ -38,7 +38,7 @@ Result<Shape> all_calls(const ToolSyntax& syntax, const ToolCall& tools) {
   if (!call) return call;
   Shape calls =
       tools.parallel && syntax.parallel ? Shape::listed(*std::move(call), text(syntax.between)) : *std::move(call);
-  return Shape::sequence({text(syntax.first), std::move(calls), text(syntax.last)});
+  return Shape::sequence(text(syntax.first), std::move(calls), text(syntax.last));
 }
 
 // Free text must not look like the beginning of a call that only the beginning of an answer can be.
@@ -53,16 +53,16 @@ Result<Shape> harmony(const ToolSyntax& syntax, const ToolCall& tools, const std
        Shape::until("<|end|>", {"<|channel|>", "<|message|>", "<|start|>"}), Shape::text("<|start|>assistant")});
   std::vector<Shape> last;
   if (tools.choice != ToolCall::Choice::required)
-    last.push_back(Shape::sequence({Shape::text("<|channel|>final<|message|>"), content ? *content : Shape::free(marks)}));
+    last.push_back(Shape::sequence(Shape::text("<|channel|>final<|message|>"), content ? *content : Shape::free(marks)));
   for (const Tool& tool : tools.callable) {
     const std::string to = std::string(syntax.before_name) + tool.name;
-    last.push_back(Shape::sequence({Shape::one_of({"<|channel|>commentary" + to + " <|constrain|>json<|message|>",
+    last.push_back(Shape::sequence(Shape::one_of({"<|channel|>commentary" + to + " <|constrain|>json<|message|>",
                                                    "<|channel|>commentary" + to + " json<|message|>",
                                                    to + "<|channel|>commentary <|constrain|>json<|message|>",
                                                    to + "<|channel|>commentary json<|message|>"}),
-                                    Shape::json(tool.parameters, tool.where)}));
+                                    Shape::json(tool.parameters, tool.where)));
   }
-  return Shape::sequence({Shape::many(before), Shape::choice(std::move(last))});
+  return Shape::sequence(Shape::many(before), Shape::choice(std::move(last)));
 }
 
 // What follows the reasoning. without: what free text must not hold.
@@ -72,14 +72,14 @@ Result<Shape> body(const ChatSyntax& syntax, const ToolCall& tools, std::vector<
   const std::string trigger(syntax.tools->trigger);
   auto calls = all_calls(*syntax.tools, tools);
   if (!calls) return calls;
-  if (trigger.empty()) calls = Shape::sequence({Shape::optional(Shape::text(kPythonTag)), *std::move(calls)});
+  if (trigger.empty()) calls = Shape::sequence(Shape::optional(Shape::text(kPythonTag)), *std::move(calls));
   if (content || tools.choice == ToolCall::Choice::required) {
-    Shape only = Shape::sequence({text(trigger), *std::move(calls)});
-    return content && tools.choice == ToolCall::Choice::free ? Shape::choice({*content, std::move(only)}) : std::move(only);
+    Shape only = Shape::sequence(text(trigger), *std::move(calls));
+    return content && tools.choice == ToolCall::Choice::free ? Shape::choice(*content, std::move(only)) : std::move(only);
   }
-  if (!trigger.empty()) calls = Shape::sequence({Shape::until(trigger, without), *std::move(calls)});
+  if (!trigger.empty()) calls = Shape::sequence(Shape::until(trigger, without), *std::move(calls));
   without.push_back(trigger.empty() ? kPythonTag : trigger);
-  return Shape::choice({Shape::free(std::move(without), trigger.empty() ? kLikeACall : ""), *std::move(calls)});
+  return Shape::choice(Shape::free(std::move(without), trigger.empty() ? kLikeACall : ""), *std::move(calls));
 }
 
 }  // namespace
@@ -110,10 +110,10 @@ Result<std::optional<Shape>> answer_shape(const ChatSyntax& syntax, const ToolCa
   if (reasoning == Reasoning::none) return std::optional<Shape>(*std::move(shape));
   const Shape thought = Shape::until(std::string(syntax.reasoning->end), {});
   const Shape space = Shape::written(Shape::Kind::regex, "\\s{0,4}");
-  const Shape opened = Shape::sequence({thought, space});
+  const Shape opened = Shape::sequence(thought, space);
   const Shape before =
-      reasoning == Reasoning::open ? opened : Shape::optional(Shape::sequence({Shape::text(begin), opened}));
-  return std::optional<Shape>(Shape::sequence({before, *std::move(shape)}));
+      reasoning == Reasoning::open ? opened : Shape::optional(Shape::sequence(Shape::text(begin), opened));
+  return std::optional<Shape>(Shape::sequence(before, *std::move(shape)));
 }
 
 }  // namespace unisono::serve

@@ -15,10 +15,7 @@ constexpr std::string_view kTextTypes[] = {"text"};
 constexpr std::string_view kBlockNoEffect[] = {"cache_control"};
 constexpr TextParts kText{.types = kTextTypes, .no_effect = kBlockNoEffect};
 
-struct Refused {
-  std::string_view name, why;
-};
-constexpr Refused kRefused[] = {
+constexpr Fields::Refused kRefused[] = {
     {"container", "this server runs no code"},
     {"mcp_servers", "this server calls no other servers"},
     {"context_management", "this server doesn't edit conversations; 'truncation' cuts them"},
@@ -28,24 +25,14 @@ constexpr Refused kRefused[] = {
 // that follow each other are one.
 class Turns {
  public:
-  explicit Turns(Fields& fields) : fields_(fields) {}
-
-  void add(size_t index, const Json& message) {
-    const std::string path = "messages[" + std::to_string(index) + "]";
-    if (!message.is_object())
-      return fields_.fail({.message = "'" + path + "' must be an object, not " + shown(message) + ".",
-                           .param = path,
-                           .code = "invalid_type"});
-    Fields inner(message.get_object(), path + ".");
-    const auto role = inner.string("role");
-    if (!role) inner.required("role");
+  void add(Fields& message) {
+    const auto role = message.needed_string("role");
     if (role && *role != "user" && *role != "assistant")
-      inner.fail("role", "invalid_value",
-                 "'" + path + ".role' must be user or assistant, not " + shown(Json(*role)) +
-                     "; use 'system' for the system's text.");
-    const Json* content = inner.required("content");
-    if (role && content && !inner.failed()) read_content(inner, *role, *content);
-    if (const auto error = inner.finish()) fields_.fail(*error);
+      message.fail("role", "invalid_value",
+                   "'" + message.full_name("role") + "' must be user or assistant, not " + shown(Json(*role)) +
+                       "; use 'system' for the system's text.");
+    const Json* content = message.required("content");
+    if (role && content && !message.failed()) read_content(message, *role, *content);
   }
 
   JsonArray messages{};
@@ -55,18 +42,10 @@ class Turns {
     if (!content.is_array()) return say(role, read_text_content(fields, content, "content", kText));
     if (content.get_array().empty())
       fields.fail("content", "invalid_value", "'" + fields.full_name("content") + "' must have at least one block.");
-    for (size_t i = 0; i < content.get_array().size() && !fields.failed(); i++) {
-      const Json& block = content.get_array()[i];
-      const std::string path = fields.full_name("content") + "[" + std::to_string(i) + "]";
-      if (!block.is_object())
-        return fields.fail({.message = "'" + path + "' must be an object, not " + shown(block) + ".",
-                            .param = path,
-                            .code = "invalid_type"});
-      Fields inner(block.get_object(), path + ".");
-      inner.ignore(kBlockNoEffect);
-      read_block(inner, role);
-      if (const auto error = inner.finish()) fields.fail(*error);
-    }
+    fields.each_element("content", content.get_array(), [&](Fields& block) {
+      block.ignore(kBlockNoEffect);
+      read_block(block, role);
+    });
   }
 
   void read_block(Fields& block, const std::string& role) {
@@ -76,8 +55,7 @@ class Turns {
     if (type == "thinking" && role == "assistant") {
       static constexpr std::string_view kSignature[] = {"signature"};
       block.ignore(kSignature);
-      const auto thought = block.string("thinking");
-      if (!thought) block.required("thinking");
+      const auto thought = block.needed_string("thinking");
       turn(role)["reasoning_content"] = thought.value_or("");
       return;
     }
@@ -87,21 +65,15 @@ class Turns {
   }
 
   void read_call(Fields& block) {
-    const auto id = block.string("id"), name = block.string("name");
+    const auto id = block.needed_string("id"), name = block.needed_string("name");
     const JsonObject* input = block.object("input");
-    if (!id) block.required("id");
-    if (!name) block.required("name");
     if (!input) block.required("input");
     if (block.failed()) return;
-    JsonObject& said = turn("assistant");
-    if (!said.contains("tool_calls")) said["tool_calls"] = JsonArray();
-    said["tool_calls"].get_array().push_back(
-        {{"id", *id}, {"type", "function"}, {"function", {{"name", *name}, {"arguments", to_text(*input)}}}});
+    add_call(turn("assistant"), *id, *name, to_text(*input));
   }
 
   void read_result(Fields& block) {
-    const auto id = block.string("tool_use_id");
-    if (!id) block.required("tool_use_id");
+    const auto id = block.needed_string("tool_use_id");
     block.boolean("is_error");  // the content says what went wrong
     const Json* content = block.any("content");
     messages.push_back({{"role", "tool"},
@@ -123,12 +95,10 @@ class Turns {
       messages.push_back({{"role", role}, {"content", nullptr}});
     return messages.back().get_object();
   }
-
-  Fields& fields_;
 };
 
 JsonArray read_turns(Fields& fields) {
-  Turns turns(fields);
+  Turns turns;
   if (const Json* system = fields.any("system"))
     turns.messages.push_back({{"role", "system"}, {"content", read_text_content(fields, *system, "system", kText)}});
   const Json* messages = fields.required("messages");
@@ -139,7 +109,7 @@ JsonArray read_turns(Fields& fields) {
                     std::string(messages->is_array() ? "an empty one" : shown(*messages)) + ".");
     return {};
   }
-  for (size_t i = 0; i < messages->get_array().size() && !fields.failed(); i++) turns.add(i, messages->get_array()[i]);
+  fields.each_element("messages", messages->get_array(), [&](Fields& message) { turns.add(message); });
   fill_contents(turns.messages);
   return std::move(turns.messages);
 }
@@ -199,7 +169,7 @@ void read_message_tools(Fields& fields, ChatCall& call) {
   if (fields.failed()) return;
   Fields reader(translated);
   call.tools = read_tools(reader);
-  call.input.tools = call.tools.listed;
+  call.input.tools = std::move(call.tools.listed);
   if (auto error = reader.finish())
     fields.fail(renamed(*std::move(error), {{".function.parameters", ".input_schema"}, {".function", ""}}));
 }
@@ -210,8 +180,7 @@ void read_thinking(Fields& fields, ChatCall& call) {
   const JsonObject* thinking = fields.object("thinking");
   if (!thinking) return;
   Fields inner(*thinking, "thinking.");
-  const auto type = inner.string("type");
-  if (!type) inner.required("type");
+  const auto type = inner.needed_string("type");
   if (type == "disabled") {
     call.input.variables["enable_thinking"] = false;
     call.tell_reasoning = false;
@@ -240,7 +209,6 @@ void read_output_config(Fields& fields, GenerationCall& call) {
       call.constraint = read_constraint(reader);
       if (call.constraint) {
         call.constraint->field = "output_config.format.schema";
-        call.schema_options = call.constraint->options;
       }
       if (auto error = reader.finish())
         described.fail(renamed(*std::move(error), {{"json_schema", "output_config.format.schema"}}));
@@ -271,7 +239,7 @@ Parsed<ChatCall> parse(const Json& body, const ModelFacts& model, bool counts_on
   read_message_tools(fields, call);
   read_thinking(fields, call);
   read_output_config(fields, generation);
-  for (const Refused& field : kRefused) fields.refuse(field.name, field.why);
+  fields.refuse(kRefused);
   fields.ignore(kNoEffect);
   if (const auto error = fields.finish()) return *error;
   return call;

@@ -30,7 +30,7 @@ Handler json_endpoint(const ServeContext& context, JsonEndpoint endpoint, Refuse
     if (!body->is_object())
       return reply->send(
           refuse({.message = "The body must be a JSON object, not " + shown(*body) + ".", .code = "invalid_type"}));
-    endpoint(context, body->get_object(), reply);
+    endpoint(context, *body, reply);
   };
 }
 

@@ -143,7 +143,7 @@ class Maker {
     if (is_text(schema)) {
       auto inner = text(schema, syntax_.quote, pointer);
       if (!inner) return inner;
-      return Shape::sequence({Shape::text(std::string(syntax_.quote)), *std::move(inner)});
+      return Shape::sequence(Shape::text(std::string(syntax_.quote)), *std::move(inner));
     }
     if (!type || !type->is_string()) return refuse(pointer, "a value without one type");
     if (*type == "object") return object(schema, pointer, depth + 1);
@@ -195,7 +195,7 @@ class Maker {
   Result<Shape> bare_member(const std::string& key, const Json& schema, const std::string& pointer, int depth) {
     auto shape = value(schema, pointer, depth + 1);
     if (!shape) return shape;
-    return Shape::sequence({Shape::text(key + ":"), *std::move(shape)});
+    return Shape::sequence(Shape::text(key + ":"), *std::move(shape));
   }
 
   Result<Shape> object(const JsonObject& schema, const std::string& pointer, int depth) {
@@ -213,7 +213,7 @@ class Maker {
     const auto rest = [&](size_t from) {
       std::vector<Shape> parts;
       for (size_t i = from; i < all.size(); i++) {
-        Shape part = Shape::sequence({Shape::text(","), all[i].value});
+        Shape part = Shape::sequence(Shape::text(","), all[i].value);
         parts.push_back(all[i].required ? std::move(part) : Shape::optional(std::move(part)));
       }
       return Shape::sequence(std::move(parts));
@@ -221,11 +221,11 @@ class Maker {
     std::vector<Shape> ways;
     bool may_be_empty = true;
     for (size_t i = 0; i < all.size() && may_be_empty; i++) {
-      ways.push_back(Shape::sequence({all[i].value, rest(i + 1)}));
+      ways.push_back(Shape::sequence(all[i].value, rest(i + 1)));
       may_be_empty = !all[i].required;
     }
     if (may_be_empty) ways.push_back(Shape::sequence({}));
-    return Shape::sequence({Shape::text("{"), Shape::choice(std::move(ways)), Shape::text("}")});
+    return Shape::sequence(Shape::text("{"), Shape::choice(std::move(ways)), Shape::text("}"));
   }
 
   Result<Shape> parameter(const std::string& key, const Json& given, const std::string& pointer) {
@@ -235,7 +235,7 @@ class Maker {
     if (is_text(**found)) {
       auto inner = text(**found, syntax_.parameter_end, pointer);
       if (!inner) return inner;
-      return Shape::sequence({Shape::text(begin), *std::move(inner)});
+      return Shape::sequence(Shape::text(begin), *std::move(inner));
     }
     // As JSON; references lead into the whole schema.
     JsonObject schema = given.is_object() ? given.get_object() : JsonObject();
@@ -244,9 +244,9 @@ class Maker {
         if (auto done = spend(parts_of(*defs), pointer); !done) return done.error();
         schema[group] = *defs;
       }
-    return Shape::sequence({Shape::text(begin),
+    return Shape::sequence(Shape::text(begin),
                             Shape::json(given.is_object() ? Json(schema) : given, tool_.where + pointer),
-                            Shape::text(std::string(syntax_.parameter_end))});
+                            Shape::text(std::string(syntax_.parameter_end)));
   }
 
   Result<Shape> parameters() {

@@ -15,6 +15,15 @@ std::string end_of(const text::Tokenizer& tokenizer, const std::vector<engine::T
 
 }  // namespace
 
+std::optional<ApiError> constrain(const ServeContext& context, const ConstraintCall& call, engine::Request& request) {
+  if (context.constraints == nullptr)
+    return ApiError{.message = "This server gives free answers only.", .param = call.field, .code = "unsupported_value"};
+  auto matcher = context.constraints->matcher(call);
+  if (const auto* error = std::get_if<ApiError>(&matcher)) return *error;
+  request.constraint = std::get<grammar::Matcher>(std::move(matcher));
+  return {};
+}
+
 Parsed<std::shared_ptr<const AnswerReading>> plan_chat(const ServeContext& context, ChatCall& call,
                                                        const std::vector<engine::TokenId>& prompt) {
   GenerationCall& generation = call.generation;
@@ -35,12 +44,9 @@ Parsed<std::shared_ptr<const AnswerReading>> plan_chat(const ServeContext& conte
   if (has_parts && !context.chat.marks.empty()) generation.request.show_special = true;
   if (!*shape) return std::shared_ptr<const AnswerReading>(std::move(reading));
   const std::string field = generation.constraint ? generation.constraint->field : "tools";
-  if (context.constraints == nullptr)
-    return ApiError{.message = "This server gives free answers only.", .param = field, .code = "unsupported_value"};
-  auto matcher = context.constraints->matcher(
-      {.shape = **std::move(shape), .options = generation.schema_options, .field = field, .marks = true});
-  if (const auto* error = std::get_if<ApiError>(&matcher)) return *error;
-  generation.request.constraint = std::get<grammar::Matcher>(std::move(matcher));
+  if (auto error = constrain(context, {.shape = **std::move(shape), .options = generation.schema_options, .field = field, .marks = true},
+                             generation.request))
+    return *std::move(error);
   return std::shared_ptr<const AnswerReading>(std::move(reading));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "serve/answer_parser.h"
@@ -11,6 +12,9 @@
 #include "serve/openai_chat.h"
 
 namespace unisono::serve {
+
+// Constrains a request. Refused, by name: what can't be enforced.
+std::optional<ApiError> constrain(const ServeContext& context, const ConstraintCall& call, engine::Request& request);
 
 // Constrains call.generation.request. Refused, by name: what of the tools or the constraint can't be enforced.
 Parsed<std::shared_ptr<const AnswerReading>> plan_chat(const ServeContext& context, ChatCall& call,

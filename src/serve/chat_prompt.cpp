@@ -19,20 +19,19 @@ void rename_developers(text::ChatInput& input, std::string_view source) {
 
 }  // namespace
 
-Parsed<text::MarkedText> chat_text(const ServeContext& context, const text::ChatInput& input) {
+Parsed<text::MarkedText> chat_text(const ServeContext& context, text::ChatInput input) {
   if (!context.chat_template) {
     return ApiError{.message = "The model '" + context.model.name + "' has no chat template; use /v1/completions.",
                     .param = "messages",
                     .code = "no_chat_template"};
   }
   const std::string_view source = context.chat_template->source();
-  text::ChatInput prepared = input;
-  rename_developers(prepared, source);
-  if (!context.chat.told) write_tools(prepared, *context.chat.tools, source);
+  rename_developers(input, source);
+  if (!context.chat.told) write_tools(input, *context.chat.tools, source);
   // SmolLM3's template knows tools by another name.
-  if (source.find("xml_tools") != source.npos && !prepared.tools.is_null())
-    prepared.variables["xml_tools"] = prepared.tools;
-  auto rendered = context.chat_template->render(prepared, std::time(nullptr));
+  if (source.find("xml_tools") != source.npos && !input.tools.is_null())
+    input.variables["xml_tools"] = input.tools;
+  auto rendered = context.chat_template->render(input, std::time(nullptr));
   if (!rendered) {
     const std::string& at = rendered.error().subject;
     return ApiError{.message = rendered.error().message,
@@ -42,8 +41,8 @@ Parsed<text::MarkedText> chat_text(const ServeContext& context, const text::Chat
   return *std::move(rendered);
 }
 
-Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, const text::ChatInput& input) {
-  const auto text = chat_text(context, input);
+Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, text::ChatInput input) {
+  const auto text = chat_text(context, std::move(input));
   if (const auto* error = std::get_if<ApiError>(&text)) return *error;
   return context.tokenizer->encode(std::get<text::MarkedText>(text));
 }

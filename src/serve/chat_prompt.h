@@ -9,8 +9,8 @@
 namespace unisono::serve {
 
 // The text of the prompt. Refused: models without a template, and what the template itself refuses, in its words.
-Parsed<text::MarkedText> chat_text(const ServeContext& context, const text::ChatInput& input);
+Parsed<text::MarkedText> chat_text(const ServeContext& context, text::ChatInput input);
 // Its tokens.
-Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, const text::ChatInput& input);
+Parsed<std::vector<engine::TokenId>> chat_prompt(const ServeContext& context, text::ChatInput input);
 
 }  // namespace unisono::serve

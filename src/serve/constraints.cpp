@@ -21,8 +21,7 @@ std::optional<ConstraintCall> read_response_format(Fields& fields) {
   if (!format) return {};
   Fields inner(*format, "response_format.");
   std::optional<ConstraintCall> call;
-  const auto type = inner.string("type");
-  if (!type) inner.required("type");
+  const auto type = inner.needed_string("type");
   if (type == "json_object") {
     call = ConstraintCall{.shape = any_object(), .field = "response_format"};
   } else if (type == "json_schema") {

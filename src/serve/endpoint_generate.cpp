@@ -51,18 +51,6 @@ void add_candidates(const GenerationCall& call, Tokens prompt, int max_tokens, c
   }
 }
 
-// The constraint, ready to be matched, in the requests' common part.
-std::optional<ApiError> add_constraint(const ServeContext& context, GenerationCall& call) {
-  if (!call.constraint) return {};
-  if (context.constraints == nullptr)
-    return ApiError{
-        .message = "This server gives free answers only.", .param = call.constraint->field, .code = "unsupported_value"};
-  auto matcher = context.constraints->matcher(*call.constraint);
-  if (const auto* error = std::get_if<ApiError>(&matcher)) return *error;
-  call.request.constraint = std::get<grammar::Matcher>(std::move(matcher));
-  return {};
-}
-
 // What makes a chat one of an API's: what it calls the messages, how it tells answers, and how errors.
 struct ChatDress {
   const char* messages;
@@ -75,7 +63,7 @@ void run_chat(const ServeContext& context, Parsed<ChatCall> parsed, const std::s
               const ChatDress& dress) {
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(dress.refuse(*error));
   ChatCall& call = std::get<ChatCall>(parsed);
-  auto prompt = fit_chat(context, call.input, call.generation, dress.messages);
+  auto prompt = fit_chat(context, std::move(call.input), call.generation, dress.messages);
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(dress.refuse(*error));
   auto& tokens = std::get<Tokens>(prompt);
   auto reading = plan_chat(context, call, tokens);
@@ -92,14 +80,14 @@ void run_chat(const ServeContext& context, Parsed<ChatCall> parsed, const std::s
 
 }  // namespace
 
-void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+void chat_completions(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
   run_chat(context, parse_chat(body, context.model), reply,
            {.messages = "messages", .answer = [&context](const auto& options, PromptFacts prompt, auto reading) {
               return make_chat_answer(context, options, std::move(prompt), std::move(reading));
             }});
 }
 
-void responses(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+void responses(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
   auto parsed = parse_response(body, context.model);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
   ResponseCall& call = std::get<ResponseCall>(parsed);
@@ -109,7 +97,7 @@ void responses(const ServeContext& context, const JsonObject& body, const std::s
             }});
 }
 
-void messages(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+void messages(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
   run_chat(context, parse_messages(body, context.model), reply,
            {.messages = "messages",
             .answer = [&context](const auto&, PromptFacts,
@@ -117,11 +105,12 @@ void messages(const ServeContext& context, const JsonObject& body, const std::sh
             .refuse = anthropic_error_response});
 }
 
-void completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+void completions(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
   auto parsed = parse_completion(body, context.model);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(error_response(*error));
   CompletionCall& call = std::get<CompletionCall>(parsed);
-  if (const auto error = add_constraint(context, call.generation)) return reply->send(error_response(*error));
+  if (const auto& constraint = call.generation.constraint)
+    if (const auto error = constrain(context, *constraint, call.generation.request)) return reply->send(error_response(*error));
   AnswerOptions options = options_of(call.generation, static_cast<int>(call.prompts.size()), call.best_of);
   options.echo = call.echo;
   const int max_tokens = *call.generation.max_tokens;

@@ -25,13 +25,12 @@ HttpResponse tokens_response(const ServeContext& context, const std::vector<engi
 
 }  // namespace
 
-void tokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
-  Fields fields(body);
+void tokenize(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
+  Fields fields(body.get_object());
   check_model(fields, context.model);
   const bool with_texts = fields.boolean("return_token_strs").value_or(false);
-  if (!body.contains("messages")) {
-    const auto prompt = fields.string("prompt");
-    if (!prompt) fields.required("prompt");
+  if (!body.get_object().contains("messages")) {
+    const auto prompt = fields.needed_string("prompt");
     const bool add_special = fields.boolean("add_special_tokens").value_or(true);
     if (const auto error = fields.finish()) return reply->send(error_response(*error));
     return reply->send(tokens_response(context, context.tokenizer->encode(*prompt, add_special, true), with_texts));
@@ -39,33 +38,33 @@ void tokenize(const ServeContext& context, const JsonObject& body, const std::sh
   ToolCall tools;
   text::ChatInput input = read_chat_input(fields, tools);
   if (const auto error = fields.finish()) return reply->send(error_response(*error));
-  const auto prompt = chat_prompt(context, input);
+  const auto prompt = chat_prompt(context, std::move(input));
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(error_response(*error));
   reply->send(tokens_response(context, std::get<std::vector<engine::TokenId>>(prompt), with_texts));
 }
 
-void count_tokens(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
+void count_tokens(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
   auto parsed = parse_count_tokens(body, context.model);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return reply->send(anthropic_error_response(*error));
-  const auto prompt = chat_prompt(context, std::get<ChatCall>(parsed).input);
+  const auto prompt = chat_prompt(context, std::move(std::get<ChatCall>(parsed).input));
   if (const auto* error = std::get_if<ApiError>(&prompt)) return reply->send(anthropic_error_response(*error));
   const size_t n = std::get<std::vector<engine::TokenId>>(prompt).size();
   reply->send({.body = to_text(JsonObject{{"input_tokens", n}})});
 }
 
-void apply_template(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
-  Fields fields(body);
+void apply_template(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
+  Fields fields(body.get_object());
   check_model(fields, context.model);
   ToolCall tools;
   text::ChatInput input = read_chat_input(fields, tools);
   if (const auto error = fields.finish()) return reply->send(error_response(*error));
-  const auto text = chat_text(context, input);
+  const auto text = chat_text(context, std::move(input));
   if (const auto* error = std::get_if<ApiError>(&text)) return reply->send(error_response(*error));
   reply->send({.body = to_text(JsonObject{{"prompt", std::get<text::MarkedText>(text).text}})});
 }
 
-void detokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply) {
-  Fields fields(body);
+void detokenize(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply) {
+  Fields fields(body.get_object());
   check_model(fields, context.model);
   std::vector<engine::TokenId> ids;
   const JsonArray* array = fields.array("tokens");

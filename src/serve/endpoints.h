@@ -12,16 +12,16 @@
 namespace unisono::serve {
 
 // Runs on a worker; answers through the reply, now or later.
-using JsonEndpoint = void (*)(const ServeContext&, const JsonObject& body, const std::shared_ptr<Reply>&);
+using JsonEndpoint = void (*)(const ServeContext&, const Json& body, const std::shared_ptr<Reply>&);
 
-void chat_completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
-void completions(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
-void responses(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
-void messages(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
-void count_tokens(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
-void tokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
-void apply_template(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
-void detokenize(const ServeContext& context, const JsonObject& body, const std::shared_ptr<Reply>& reply);
+void chat_completions(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
+void completions(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
+void responses(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
+void messages(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
+void count_tokens(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
+void tokenize(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
+void apply_template(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
+void detokenize(const ServeContext& context, const Json& body, const std::shared_ptr<Reply>& reply);
 
 std::string models_body(const ServeContext& context);
 HttpResponse one_model(const ServeContext& context, const std::string& name);

@@ -84,6 +84,12 @@ std::optional<std::string> Fields::string(std::string_view name) {
   return {};
 }
 
+std::optional<std::string> Fields::needed_string(std::string_view name) {
+  auto text = string(name);
+  if (!text) required(name);
+  return text;
+}
+
 const JsonObject* Fields::object(std::string_view name) {
   const Json* value = any(name);
   if (value && !value->is_object()) wrong_type(name, "an object", *value);
@@ -101,6 +107,10 @@ void Fields::ignore(std::span<const std::string_view> names) { known_.insert(kno
 void Fields::refuse(std::string_view name, std::string_view why) {
   if (!any(name)) return;
   fail(name, "unsupported_parameter", "'" + full_name(name) + "' isn't supported: " + std::string(why) + ".");
+}
+
+void Fields::refuse(std::span<const Refused> fields) {
+  for (const Refused& field : fields) refuse(field.name, field.why);
 }
 
 void Fields::fail(std::string_view name, std::string_view code, std::string message) {

@@ -14,6 +14,9 @@
 
 namespace unisono::serve {
 
+// For messages: a value as the client wrote it, shortened.
+std::string shown(const Json& value);
+
 class Fields {
  public:
   // path: where the object stands, to name its fields: "" or "stream_options.". The object must outlive the reader.
@@ -25,6 +28,7 @@ class Fields {
   std::optional<double> number(std::string_view name, double low, double high);
   std::optional<bool> boolean(std::string_view name);
   std::optional<std::string> string(std::string_view name);
+  std::optional<std::string> needed_string(std::string_view name);  // absent and null are mistakes, too
   const JsonObject* object(std::string_view name);
   const JsonArray* array(std::string_view name);
   // Of any type; null when the field is absent or null.
@@ -32,10 +36,31 @@ class Fields {
   // As any(), but absent and null are mistakes.
   const Json* required(std::string_view name);
 
+  // Reads element `index` of an array, which must be an object, with read(Fields&); its mistakes become this object's.
+  template <class Read>
+  void element(std::string_view array_name, size_t index, const Json& value, Read read) {
+    const std::string path = full_name(array_name) + "[" + std::to_string(index) + "]";
+    if (!value.is_object())
+      return fail(
+          {.message = "'" + path + "' must be an object, not " + shown(value) + ".", .param = path, .code = "invalid_type"});
+    Fields inner(value.get_object(), path + ".");
+    read(inner);
+    if (const auto error = inner.finish()) fail(*error);
+  }
+  // All of them, up to the first mistake.
+  template <class Read>
+  void each_element(std::string_view array_name, const JsonArray& array, Read read) {
+    for (size_t i = 0; i < array.size() && !failed(); i++) element(array_name, i, array[i], read);
+  }
+
   // Accepts these fields, which have no effect here.
   void ignore(std::span<const std::string_view> names);
   // A field that would change the answer and can't be honoured: a mistake when it is there and not null.
+  struct Refused {
+    std::string_view name, why;
+  };
   void refuse(std::string_view name, std::string_view why);
+  void refuse(std::span<const Refused> fields);
 
   // The first mistake stays. `name` is relative to this object.
   void fail(std::string_view name, std::string_view code, std::string message);
@@ -55,9 +80,6 @@ class Fields {
   std::vector<std::string_view> known_{};
   std::optional<ApiError> error_{};
 };
-
-// For messages: a value as the client wrote it, shortened.
-std::string shown(const Json& value);
 
 // A JSON number that is a whole number within int64.
 std::optional<int64_t> whole_number(const Json& value);

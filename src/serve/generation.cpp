@@ -87,9 +87,7 @@ void Generation::complete() {
 }
 
 void Generation::fail(const ApiError& error) {
-  over_ = true;
-  reply_->note(course_.notes());
-  for (const engine::RequestId id : ids_) context_.engine.cancel(id);
+  cancel();
   if (streaming_) {
     reply_->write(parts_.answer->failure(error));
     reply_->finish();

@@ -1,6 +1,5 @@
 // Anthropic's message, whole and as its sequence of events. Both are made by the same steps, so the events add up to the
 // whole.
-#include <optional>
 
 #include "serve/answer.h"
 #include "serve/answer_parser.h"

@@ -7,8 +7,6 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <vector>
 
 namespace unisono::serve {

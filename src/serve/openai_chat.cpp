@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "serve/text_content.h"
 
 namespace unisono::serve {
 
@@ -19,10 +22,7 @@ constexpr std::string_view kNoEffect[] = {"user",
                                           "prompt_cache_retention",
                                           "prompt_cache_options"};
 
-struct Refused {
-  std::string_view name, why;
-};
-constexpr Refused kRefused[] = {
+constexpr Fields::Refused kRefused[] = {
     {"functions", "use 'tools'"},
     {"audio", "the model answers in text"},
     {"prediction", "predicted outputs aren't built"},
@@ -45,29 +45,8 @@ void check_neutral(Fields& fields) {
   only("verbosity", "medium", "the model doesn't know of it");
 }
 
-// A message's content is a string, or an array of text parts.
-void check_content(Fields& fields, const Json& content, std::string_view name) {
-  if (content.is_string()) return;
-  if (!content.is_array())
-    return fields.fail(
-        name, "invalid_type",
-        "'" + fields.full_name(name) + "' must be a string or an array of text parts, not " + shown(content) + ".");
-  for (size_t i = 0; i < content.get_array().size(); i++) {
-    const Json& part = content.get_array()[i];
-    const std::string path = fields.full_name(name) + "[" + std::to_string(i) + "]";
-    if (!part.is_object())
-      return fields.fail(
-          {.message = "'" + path + "' must be an object, not " + shown(part) + ".", .param = path, .code = "invalid_type"});
-    Fields inner(part.get_object(), path + ".");
-    const auto type = inner.string("type");
-    if (!type) inner.required("type");
-    if (type && *type != "text")
-      inner.fail("type", "unsupported_value",
-                 "A part of type " + shown(Json(*type)) + " can't be read by this model; only \"text\" can.");
-    if (!inner.string("text")) inner.required("text");
-    if (const auto error = inner.finish()) return fields.fail(*error);
-  }
-}
+constexpr std::string_view kTextTypes[] = {"text"};
+constexpr TextParts kText{.types = kTextTypes};
 
 void check_tool_calls(Fields& fields, const JsonArray& calls) {
   for (size_t i = 0; i < calls.size(); i++) {
@@ -84,8 +63,7 @@ void check_tool_calls(Fields& fields, const JsonArray& calls) {
 // One message; mistakes are left in `fields`.
 JsonObject read_message(Fields& fields) {
   JsonObject message;
-  const auto role = fields.string("role");
-  if (!role) fields.required("role");
+  const auto role = fields.needed_string("role");
   if (role && std::ranges::find(kRoles, *role) == kRoles.end()) {
     fields.fail("role", "invalid_value",
                 "'" + fields.full_name("role") + "' must be one of system, developer, user, assistant, tool, not " +
@@ -95,7 +73,7 @@ JsonObject read_message(Fields& fields) {
   message["role"] = *role;
   const JsonArray* calls = *role == "assistant" ? fields.array("tool_calls") : nullptr;
   const Json* content = calls ? fields.any("content") : fields.required("content");
-  if (content) check_content(fields, *content, "content");
+  if (content) read_text_content(fields, *content, "content", kText);  // the template joins its parts
   message["content"] = content ? *content : Json("");
   if (calls) {
     check_tool_calls(fields, *calls);
@@ -127,17 +105,7 @@ JsonArray read_messages(Fields& fields) {
                     std::string(messages->is_array() ? "an empty one" : shown(*messages)) + ".");
     return out;
   }
-  for (size_t i = 0; i < messages->get_array().size() && !fields.failed(); i++) {
-    const Json& message = messages->get_array()[i];
-    const std::string path = "messages[" + std::to_string(i) + "]";
-    if (!message.is_object()) {
-      fields.fail(path, "invalid_type", "'" + path + "' must be an object, not " + shown(message) + ".");
-      break;
-    }
-    Fields inner(message.get_object(), path + ".");
-    out.push_back(read_message(inner));
-    if (const auto error = inner.finish()) fields.fail(*error);
-  }
+  fields.each_element("messages", messages->get_array(), [&](Fields& message) { out.push_back(read_message(message)); });
   return out;
 }
 
@@ -176,7 +144,7 @@ text::ChatInput read_chat_input(Fields& fields, ToolCall& tools) {
   text::ChatInput input;
   input.messages = read_messages(fields);
   tools = read_tools(fields);
-  input.tools = tools.listed;
+  input.tools = std::move(tools.listed);
   input.continue_final_message = fields.boolean("continue_final_message").value_or(false);
   input.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(!input.continue_final_message);
   if (input.continue_final_message && input.add_generation_prompt) {
@@ -204,7 +172,7 @@ Parsed<ChatCall> parse_chat(const Json& body, const ModelFacts& model) {
   read_chat_logprobs(fields, call.generation.request);
   call.input = read_chat_input(fields, call.tools);
   read_reasoning(fields, call);
-  for (const Refused& field : kRefused) fields.refuse(field.name, field.why);
+  fields.refuse(kRefused);
   check_neutral(fields);
   fields.ignore(kNoEffect);
   if (const auto error = fields.finish()) return *error;

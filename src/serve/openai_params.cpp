@@ -91,19 +91,6 @@ void read_ends(Fields& fields, const ModelFacts& model, engine::Request& request
   request.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, INT32_MAX).value_or(0));
 }
 
-void read_stream(Fields& fields, GenerationCall& call) {
-  call.stream = fields.boolean("stream").value_or(false);
-  const JsonObject* options = fields.object("stream_options");
-  if (!options) return;
-  if (!call.stream) return fields.fail("stream_options", "invalid_value", "'stream_options' needs 'stream': true.");
-  Fields inner(*options, "stream_options.");
-  call.include_usage = inner.boolean("include_usage").value_or(false);
-  call.continuous_usage = inner.boolean("continuous_usage_stats").value_or(false);
-  static constexpr std::string_view kNoEffect[] = {"include_obfuscation"};
-  inner.ignore(kNoEffect);
-  if (const auto error = inner.finish()) fields.fail(*error);
-}
-
 void read_salt(Fields& fields, engine::Request& request) {
   const auto salt = fields.string("cache_salt");
   if (!salt) return;
@@ -151,6 +138,21 @@ void read_told(Fields& fields, GenerationCall& call) {
 
 }  // namespace
 
+void read_stream(Fields& fields, GenerationCall& call, bool tells_usage) {
+  call.stream = fields.boolean("stream").value_or(false);
+  const JsonObject* options = fields.object("stream_options");
+  if (!options) return;
+  if (!call.stream) return fields.fail("stream_options", "invalid_value", "'stream_options' needs 'stream': true.");
+  Fields inner(*options, "stream_options.");
+  if (tells_usage) {
+    call.include_usage = inner.boolean("include_usage").value_or(false);
+    call.continuous_usage = inner.boolean("continuous_usage_stats").value_or(false);
+  }
+  static constexpr std::string_view kNoEffect[] = {"include_obfuscation"};
+  inner.ignore(kNoEffect);
+  if (const auto error = inner.finish()) fields.fail(*error);
+}
+
 GenerationCall read_common(Fields& fields, const ModelFacts& model, std::string_view stop) {
   GenerationCall call;
   check_model(fields, model);
@@ -166,7 +168,7 @@ GenerationCall read_common(Fields& fields, const ModelFacts& model, std::string_
 
 GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
   GenerationCall call = read_common(fields, model);
-  read_stream(fields, call);
+  read_stream(fields, call, true);
   call.constraint = read_constraint(fields);
   call.schema_options = call.constraint ? call.constraint->options : read_schema_options(fields);
   call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));

@@ -54,6 +54,9 @@ GenerationCall read_common(Fields& fields, const ModelFacts& model, std::string_
 // fields of log-probabilities nor those of lengths, whose meaning differs between endpoints.
 GenerationCall read_generation(Fields& fields, const ModelFacts& model);
 
+// stream and stream_options. tells_usage: the API has options for telling the usage.
+void read_stream(Fields& fields, GenerationCall& call, bool tells_usage);
+
 // "model": absent, or the served model's name; else a mistake with status 404.
 void check_model(Fields& fields, const ModelFacts& model);
 

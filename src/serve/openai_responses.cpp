@@ -24,10 +24,7 @@ constexpr std::string_view kReasoningTypes[] = {"reasoning_text"};
 constexpr TextParts kReasoningParts{.types = kReasoningTypes, .no_effect = {}};
 constexpr std::string_view kItemNoEffect[] = {"id", "status", "phase"};
 
-struct Refused {
-  std::string_view name, why;
-};
-constexpr Refused kRefused[] = {
+constexpr Fields::Refused kRefused[] = {
     {"previous_response_id", "this server keeps no responses; send the whole conversation as 'input'"},
     {"conversation", "this server keeps no conversations; send the whole conversation as 'input'"},
     {"prompt", "this server keeps no prompts; send it as 'input'"},
@@ -39,39 +36,29 @@ constexpr Refused kRefused[] = {
 // Items of a conversation to the messages of a chat. What one turn of the assistant says, thinks and calls is one message.
 class Items {
  public:
-  explicit Items(Fields& fields) : fields_(fields) {}
-
-  void add(size_t index, const Json& item) {
-    const std::string path = "input[" + std::to_string(index) + "]";
-    if (!item.is_object()) {
-      return fields_.fail(
-          {.message = "'" + path + "' must be an object, not " + shown(item) + ".", .param = path, .code = "invalid_type"});
-    }
-    Fields inner(item.get_object(), path + ".");
-    inner.ignore(kItemNoEffect);
-    const std::string type = inner.string("type").value_or("message");
+  void add(Fields& item) {
+    item.ignore(kItemNoEffect);
+    const std::string type = item.string("type").value_or("message");
     if (type == "message") {
-      message(inner);
+      message(item);
     } else if (type == "reasoning") {
-      reasoning(inner);
+      reasoning(item);
     } else if (type == "function_call") {
-      call(inner);
+      call(item);
     } else if (type == "function_call_output") {
-      output(inner);
+      output(item);
     } else {
-      inner.fail("type", "unsupported_value",
-                 "'" + path + ".type' can be message, reasoning, function_call or function_call_output here, not " +
-                     shown(Json(type)) + ".");
+      item.fail("type", "unsupported_value",
+                "'" + item.full_name("type") + "' can be message, reasoning, function_call or function_call_output here, not " +
+                    shown(Json(type)) + ".");
     }
-    if (const auto error = inner.finish()) fields_.fail(*error);
   }
 
   JsonArray messages{};
 
  private:
   void message(Fields& item) {
-    const auto role = item.string("role");
-    if (!role) item.required("role");
+    const auto role = item.needed_string("role");
     constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
     if (role && std::ranges::find(kRoles, *role) == kRoles.end())
       item.fail(
@@ -97,20 +84,14 @@ class Items {
   }
 
   void call(Fields& item) {
-    const auto id = item.string("call_id"), name = item.string("name"), arguments = item.string("arguments");
-    for (const auto& [given, field] : {std::pair{&id, "call_id"}, {&name, "name"}, {&arguments, "arguments"}})
-      if (!*given) item.required(field);
+    const auto id = item.needed_string("call_id"), name = item.needed_string("name"), arguments = item.needed_string("arguments");
     if (item.failed()) return;
     JsonObject* turn = open_turn();
-    JsonObject& said = turn ? *turn : assistant();
-    if (!said.contains("tool_calls")) said["tool_calls"] = JsonArray();
-    said["tool_calls"].get_array().push_back(
-        {{"id", *id}, {"type", "function"}, {"function", {{"name", *name}, {"arguments", *arguments}}}});
+    add_call(turn ? *turn : assistant(), *id, *name, *arguments);
   }
 
   void output(Fields& item) {
-    const auto id = item.string("call_id");
-    if (!id) item.required("call_id");
+    const auto id = item.needed_string("call_id");
     const Json* result = item.required("output");
     if (!id || !result) return;
     messages.push_back(
@@ -126,12 +107,10 @@ class Items {
     messages.push_back({{"role", "assistant"}, {"content", nullptr}});
     return messages.back().get_object();
   }
-
-  Fields& fields_;
 };
 
 JsonArray read_messages(Fields& fields, JsonObject& told) {
-  Items items(fields);
+  Items items;
   const auto instructions = fields.string("instructions");
   told["instructions"] = instructions ? Json(*instructions) : Json(nullptr);
   if (instructions) items.messages.push_back({{"role", "system"}, {"content", *instructions}});
@@ -144,7 +123,7 @@ JsonArray read_messages(Fields& fields, JsonObject& told) {
                 "'input' must be a string or an array with at least one item, not " +
                     std::string(input->is_array() ? "an empty one" : shown(*input)) + ".");
   } else {
-    for (size_t i = 0; i < input->get_array().size() && !fields.failed(); i++) items.add(i, input->get_array()[i]);
+    fields.each_element("input", input->get_array(), [&](Fields& item) { items.add(item); });
   }
   fill_contents(items.messages);
   return std::move(items.messages);
@@ -172,7 +151,6 @@ void read_text(Fields& fields, ChatCall& call, JsonObject& told) {
     Fields reader(translated);
     call.generation.constraint = read_constraint(reader);
     if (auto& constraint = call.generation.constraint) {
-      call.generation.schema_options = constraint->options;
       constraint->field = constraint->field.ends_with("schema") ? "text.format.schema" : "text.format";
     }
     if (auto error = reader.finish())
@@ -241,7 +219,7 @@ void read_response_tools(Fields& fields, ChatCall& call, JsonObject& told) {
   if (fields.failed()) return;
   Fields reader(translated);
   call.tools = read_tools(reader);
-  call.input.tools = call.tools.listed;
+  call.input.tools = std::move(call.tools.listed);
   if (auto error = reader.finish())
     fields.fail(renamed(*std::move(error), {{".function", ""}, {"tool_choice.allowed_tools", "tool_choice"}}));
 }
@@ -292,21 +270,10 @@ void check_stateless(Fields& fields, JsonObject& told) {
   if (fields.boolean("background").value_or(false))
     fields.fail("background", "unsupported_value",
                 "'background' can only be false here: a response ends with its request.");
-  for (const Refused& field : kRefused) fields.refuse(field.name, field.why);
+  fields.refuse(kRefused);
   told["store"] = false;
   told["background"] = false;
   told["previous_response_id"] = nullptr;
-}
-
-void read_stream(Fields& fields, GenerationCall& call) {
-  call.stream = fields.boolean("stream").value_or(false);
-  const JsonObject* options = fields.object("stream_options");
-  if (!options) return;
-  if (!call.stream) return fields.fail("stream_options", "invalid_value", "'stream_options' needs 'stream': true.");
-  Fields inner(*options, "stream_options.");
-  static constexpr std::string_view kObfuscation[] = {"include_obfuscation"};
-  inner.ignore(kObfuscation);
-  if (const auto error = inner.finish()) fields.fail(*error);
 }
 
 }  // namespace
@@ -319,7 +286,7 @@ Parsed<ResponseCall> parse_response(const Json& body, const ModelFacts& model) {
   ResponseCall call;
   GenerationCall& generation = call.chat.generation;
   generation = read_common(fields, model);
-  read_stream(fields, generation);
+  read_stream(fields, generation, false);
   const auto limit = fields.integer("max_output_tokens", 1, INT32_MAX);
   if (limit) generation.max_tokens = static_cast<int>(*limit);
   call.told["max_output_tokens"] = limit ? Json(*limit) : Json(nullptr);

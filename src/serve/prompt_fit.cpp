@@ -58,30 +58,30 @@ Parsed<Tokens> drop_turns(const ServeContext& context, const text::ChatInput& in
   std::vector<size_t> starts;
   for (size_t i = n_system + 1; i < messages.size(); i++)
     if (role_of(messages[i]) == "user") starts.push_back(i);
-  const auto prompt_from = [&](size_t start) {
-    text::ChatInput shorter = from_turn(input, n_system, start);
-    return chat_prompt(context, shorter);
-  };
+  const auto prompt_from = [&](size_t start) { return chat_prompt(context, from_turn(input, n_system, start)); };
   // Fewer turns are fewer tokens: the first start that fits is searched for by halves.
   size_t low = 0, high = starts.empty() ? 0 : starts.size() - 1;
+  std::optional<Tokens> kept;  // the prompt from starts[high], where that was tried
   while (low < high) {
     const size_t middle = (low + high) / 2;
-    const auto prompt = prompt_from(starts[middle]);
+    auto prompt = prompt_from(starts[middle]);
     if (std::holds_alternative<ApiError>(prompt)) return prompt;
     if (std::get<Tokens>(prompt).size() <= room) {
+      kept = std::get<Tokens>(std::move(prompt));
       high = middle;
     } else {
       low = middle + 1;
     }
   }
+  if (kept) return *std::move(kept);
   return prompt_from(starts.empty() ? n_system : starts[low]);
 }
 
 }  // namespace
 
-Parsed<Tokens> fit_chat(const ServeContext& context, text::ChatInput& input, const GenerationCall& call,
+Parsed<Tokens> fit_chat(const ServeContext& context, text::ChatInput input, const GenerationCall& call,
                         const std::string& field) {
-  auto prompt = chat_prompt(context, input);
+  auto prompt = call.truncation.automatic ? chat_prompt(context, input) : chat_prompt(context, std::move(input));
   if (std::holds_alternative<ApiError>(prompt)) return prompt;
   const Room room = room_for(call, context.model.max_context);
   if (call.truncation.automatic && std::get<Tokens>(prompt).size() > static_cast<size_t>(room.until_cut)) {

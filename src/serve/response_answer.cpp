@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "serve/answer.h"
+#include "serve/answer_frame.h"
 #include "serve/answer_parser.h"
 #include "serve/logprobs.h"
 #include "serve/sse.h"
@@ -87,7 +88,7 @@ class ResponseAnswer final : public Answer {
   std::string part_event(std::string type, JsonObject more) {
     JsonObject value{{"type", std::move(type)}, {"item_id", items_.back().id}, {"output_index", items_.size() - 1}};
     if (items_.back().kind != Kind::call) value["content_index"] = 0;
-    for (auto& field : more) value[field.key()] = std::move(field.value());
+    append(value, std::move(more));
     return event(std::move(value));
   }
 
@@ -191,7 +192,7 @@ class ResponseAnswer final : public Answer {
                    {"service_tier", "default"},
                    {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
                    {"system_fingerprint", fingerprint_}};
-    for (const auto& field : told_) out[field.key()] = field.value();
+    append(out, told_);
     for (const Item& item : items_) out["output"].get_array().push_back(item_json(item));
     if (finish_) out["stop_reason"] = stop_;
     if (is_cut()) out["incomplete_details"] = {{"reason", "max_output_tokens"}};

@@ -1,7 +1,5 @@
 #include "serve/structural_tag.h"
 
-#include <algorithm>
-
 namespace unisono::serve {
 
 namespace {
@@ -16,7 +14,7 @@ Shape ending(Shape content, bool free, std::vector<std::string> excludes, std::s
   if (free && !end.empty()) return Shape::until(std::move(end), std::move(excludes));
   if (free) return Shape::free(std::move(excludes));
   if (end.empty()) return content;
-  return Shape::sequence({std::move(content), Shape::text(std::move(end))});
+  return Shape::sequence(std::move(content), Shape::text(std::move(end)));
 }
 
 struct Tag {
@@ -30,9 +28,9 @@ class Reader {
 
   Shape structures() {
     std::vector<Tag> tags;
-    each_object("structures", top_.array("structures"), [&](Fields& one) {
-      const auto begin = one.string("begin");
-      if (!begin) one.required("begin");
+    const JsonArray* structures = top_.array("structures");
+    if (structures) top_.each_element("structures", *structures, [&](Fields& one) {
+      const auto begin = one.needed_string("begin");
       Json schema = JsonObject();
       for (const char* name : {"schema", "structure"})
         if (const Json* given = one.any(name)) schema = *given;
@@ -56,21 +54,6 @@ class Reader {
   }
 
  private:
-  template <class Read>
-  void each_object(std::string_view name, const JsonArray* array, const Read& read) {
-    if (!array) return;
-    for (size_t i = 0; i < array->size() && !top_.failed(); i++) {
-      const std::string path = top_.full_name(name) + "[" + std::to_string(i) + "]";
-      if (!(*array)[i].is_object()) {
-        top_.fail({.message = "'" + path + "' must be an object.", .param = path, .code = "invalid_type"});
-        return;
-      }
-      Fields one((*array)[i].get_object(), path + ".");
-      read(one);
-      if (const auto error = one.finish()) top_.fail(*error);
-    }
-  }
-
   static std::vector<std::string> texts(Fields& fields, std::string_view name) {
     std::vector<std::string> out;
     const JsonArray* array = fields.array(name);
@@ -83,12 +66,6 @@ class Reader {
       out.emplace_back((*array)[i].get_string());
     }
     return out;
-  }
-
-  static std::string needed(Fields& fields, std::string_view name) {
-    const auto text = fields.string(name);
-    if (!text) fields.required(name);
-    return text.value_or("");
   }
 
   std::vector<Shape> formats(Fields& fields, std::string_view name, int depth) {
@@ -106,16 +83,16 @@ class Reader {
   }
 
   Shape by_type(Fields& fields, int depth) {
-    const std::string type = needed(fields, "type");
-    if (type == "const_string") return Shape::text(needed(fields, "value"));
+    const std::string type = fields.needed_string("type").value_or("");
+    if (type == "const_string") return Shape::text(fields.needed_string("value").value_or(""));
     if (type == "json_schema") {
       if (const auto style = fields.string("style"); style && *style != "json")
         fields.fail("style", "unsupported_value", "'" + fields.full_name("style") + "' can only be json.");
       const Json* schema = fields.required("json_schema");
       return schema ? Shape::json(*schema, fields.full_name("json_schema")) : Shape{};
     }
-    if (type == "regex") return Shape::written(Shape::Kind::regex, needed(fields, "pattern"));
-    if (type == "grammar") return Shape::written(Shape::Kind::gbnf, needed(fields, "grammar"));
+    if (type == "regex") return Shape::written(Shape::Kind::regex, fields.needed_string("pattern").value_or(""));
+    if (type == "grammar") return Shape::written(Shape::Kind::gbnf, fields.needed_string("grammar").value_or(""));
     if (type == "any_text") return Shape::free(texts(fields, "excludes"));
     if (type == "sequence") return Shape::sequence(formats(fields, "elements", depth));
     if (type == "or") return Shape::choice(formats(fields, "elements", depth));
@@ -125,7 +102,7 @@ class Reader {
     if (type == "tag") {
       Tag tag = read_tag(fields, depth);
       if (tag.begin.empty()) return std::move(tag.rest);
-      return Shape::sequence({Shape::text(tag.begin), std::move(tag.rest)});
+      return Shape::sequence(Shape::text(tag.begin), std::move(tag.rest));
     }
     if (type == "triggered_tags") {
       const std::vector<Tag> found = tags(fields, depth);
@@ -144,7 +121,7 @@ class Reader {
   }
 
   Tag read_tag(Fields& fields, int depth) {
-    std::string begin = needed(fields, "begin"), end;
+    std::string begin = fields.needed_string("begin").value_or(""), end;
     if (const Json* given = fields.any("end"); given && given->is_array()) {
       fields.fail("end", "unsupported_value", "'" + fields.full_name("end") + "' must be one string.");
     } else {
@@ -159,19 +136,12 @@ class Reader {
   std::vector<Tag> tags(Fields& fields, int depth) {
     std::vector<Tag> out;
     fields.required("tags");
-    const JsonArray* array = fields.array("tags");
-    for (size_t i = 0; array && i < array->size() && !top_.failed(); i++) {
-      const std::string path = fields.full_name("tags") + "[" + std::to_string(i) + "]";
-      if (!(*array)[i].is_object()) {
-        top_.fail({.message = "'" + path + "' must be an object.", .param = path, .code = "invalid_type"});
-        break;
-      }
-      Fields one((*array)[i].get_object(), path + ".");
-      if (const auto type = one.string("type"); type && *type != "tag")
-        one.fail("type", "invalid_value", "'" + path + ".type' can only be tag.");
-      out.push_back(read_tag(one, depth + 1));
-      if (const auto error = one.finish()) top_.fail(*error);
-    }
+    if (const JsonArray* array = fields.array("tags"))
+      fields.each_element("tags", *array, [&](Fields& one) {
+        if (const auto type = one.string("type"); type && *type != "tag")
+          one.fail("type", "invalid_value", "'" + one.full_name("type") + "' can only be tag.");
+        out.push_back(read_tag(one, depth + 1));
+      });
     return out;
   }
 
@@ -205,27 +175,27 @@ class Reader {
         if (!tag.begin.starts_with(trigger)) continue;
         used++;
         const std::string begin = tag.begin.substr(trigger.size());
-        rests.push_back(begin.empty() ? tag.rest : Shape::sequence({Shape::text(begin), tag.rest}));
+        rests.push_back(begin.empty() ? tag.rest : Shape::sequence(Shape::text(begin), tag.rest));
       }
       if (rests.empty()) {
         fields.fail("triggers", "invalid_value", "No tag begins with the trigger " + shown(Json(trigger)) + ".");
         return {};
       }
-      ways.push_back(Shape::sequence({Shape::until(trigger, kept_out), Shape::choice(std::move(rests))}));
+      ways.push_back(Shape::sequence(Shape::until(trigger, kept_out), Shape::choice(std::move(rests))));
     }
     if (used < tags.size()) {
       fields.fail("triggers", "invalid_value", "Every tag must begin with one of the triggers.");
       return {};
     }
     const Shape tag = Shape::choice(std::move(ways)), rest = Shape::free(kept_out);
-    if (stop_after_first) return at_least_one ? tag : Shape::choice({rest, tag});
-    if (at_least_one) return Shape::sequence({Shape::listed(tag, Shape::sequence({})), rest});
-    return Shape::sequence({Shape::many(tag), rest});
+    if (stop_after_first) return at_least_one ? tag : Shape::choice(rest, tag);
+    if (at_least_one) return Shape::sequence(Shape::listed(tag, Shape::sequence({})), rest);
+    return Shape::sequence(Shape::many(tag), rest);
   }
 
   Shape separated(Fields& fields, int depth) {
     std::vector<Shape> ways;
-    for (Tag& tag : tags(fields, depth)) ways.push_back(Shape::sequence({Shape::text(tag.begin), std::move(tag.rest)}));
+    for (Tag& tag : tags(fields, depth)) ways.push_back(Shape::sequence(Shape::text(tag.begin), std::move(tag.rest)));
     const std::string separator = fields.string("separator").value_or("");
     const bool at_least_one = fields.boolean("at_least_one").value_or(false);
     const bool stop_after_first = fields.boolean("stop_after_first").value_or(false);

@@ -1,19 +1,24 @@
 #include "serve/text_content.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace unisono::serve {
 
 std::string read_text_part(Fields& part, const TextParts& parts) {
-  const auto type = part.string("type");
-  if (!type) part.required("type");
+  const auto type = part.needed_string("type");
   if (type && std::ranges::find(parts.types, *type) == parts.types.end())
     part.fail("type", "unsupported_value",
               "'" + part.full_name("type") + "' is " + shown(Json(*type)) + ", which can't be read here; only text can.");
-  const auto text = part.string("text");
-  if (!text) part.required("text");
+  const auto text = part.needed_string("text");
   part.ignore(parts.no_effect);
   return text.value_or("");
+}
+
+void add_call(JsonObject& said, std::string_view id, std::string_view name, std::string_view arguments) {
+  if (!said.contains("tool_calls")) said["tool_calls"] = JsonArray();
+  said["tool_calls"].get_array().push_back(
+      {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}});
 }
 
 void fill_contents(JsonArray& messages) {
@@ -31,19 +36,11 @@ std::string read_text_content(Fields& fields, const Json& content, std::string_v
     return {};
   }
   std::string text;
-  for (size_t i = 0; i < content.get_array().size() && !fields.failed(); i++) {
-    const Json& part = content.get_array()[i];
-    const std::string path = fields.full_name(name) + "[" + std::to_string(i) + "]";
-    if (!part.is_object()) {
-      fields.fail(
-          {.message = "'" + path + "' must be an object, not " + shown(part) + ".", .param = path, .code = "invalid_type"});
-      break;
-    }
-    Fields inner(part.get_object(), path + ".");
-    if (i > 0) text += '\n';
-    text += read_text_part(inner, parts);
-    if (const auto error = inner.finish()) fields.fail(*error);
-  }
+  bool first = true;
+  fields.each_element(name, content.get_array(), [&](Fields& part) {
+    if (!std::exchange(first, false)) text += '\n';
+    text += read_text_part(part, parts);
+  });
   return text;
 }
 

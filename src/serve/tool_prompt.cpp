@@ -64,8 +64,8 @@ void write_calls(JsonObject& message, const ToolSyntax& syntax) {
 void write_tools(text::ChatInput& input, const ToolSyntax& syntax, std::string_view chat_template) {
   JsonArray out;
   bool after_result = false;
-  for (const Json& given : input.messages.get_array()) {
-    JsonObject message = given.get_object();
+  for (Json& given : input.messages.get_array()) {
+    JsonObject message = std::move(given.get_object());
     const bool result = message["role"] == "tool";
     if (message.contains("tool_calls")) write_calls(message, syntax);
     if (result) {

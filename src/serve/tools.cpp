@@ -65,28 +65,21 @@ std::vector<Tool> read_list(Fields& fields, const JsonArray& tools) {
   std::vector<Tool> out;
   if (tools.size() > kMaxTools)
     fields.fail("tools", "invalid_value", "'tools' has " + std::to_string(tools.size()) + " tools; at most 128 are taken.");
-  for (size_t i = 0; i < tools.size() && !fields.failed(); i++) {
-    const std::string path = "tools[" + std::to_string(i) + "]";
-    if (!tools[i].is_object()) {
-      fields.fail(path, "invalid_type", "'" + path + "' must be an object, not " + shown(tools[i]) + ".");
-      break;
-    }
-    Fields tool(tools[i].get_object(), path + ".");
-    const auto type = tool.string("type");
-    if (!type) tool.required("type");
+  fields.each_element("tools", tools, [&](Fields& tool) {
+    const auto type = tool.needed_string("type");
     if (type && *type != "function")
-      tool.fail("type", "unsupported_value", "'" + path + ".type' can only be function, not " + shown(Json(*type)) + ".");
+      tool.fail("type", "unsupported_value",
+                "'" + tool.full_name("type") + "' can only be function, not " + shown(Json(*type)) + ".");
     tool.required("function");
-    if (const JsonObject* function = tool.object("function")) {
-      Fields inner(*function, path + ".function.");
-      out.push_back(read_function(inner));
-      if (const auto error = inner.finish()) tool.fail(*error);
-    }
-    if (const auto error = tool.finish()) fields.fail(*error);
+    const JsonObject* function = tool.object("function");
+    if (!function) return;
+    Fields inner(*function, tool.full_name("function."));
+    out.push_back(read_function(inner));
+    if (const auto error = inner.finish()) tool.fail(*error);
     const auto same = [&](const Tool& other) { return other.name == out.back().name; };
-    if (!fields.failed() && std::any_of(out.begin(), out.end() - 1, same))
-      fields.fail(path + ".function.name", "invalid_value", "Two tools are called '" + out.back().name + "'.");
-  }
+    if (!tool.failed() && std::any_of(out.begin(), out.end() - 1, same))
+      tool.fail("function.name", "invalid_value", "Two tools are called '" + out.back().name + "'.");
+  });
   return out;
 }
 
@@ -96,8 +89,7 @@ std::string read_named(Fields& fields) {
   const JsonObject* function = fields.object("function");
   if (!function) return {};
   Fields inner(*function, fields.full_name("function."));
-  const auto name = inner.string("name");
-  if (!name) inner.required("name");
+  const auto name = inner.needed_string("name");
   if (const auto error = inner.finish()) fields.fail(*error);
   return name.value_or("");
 }
@@ -136,8 +128,7 @@ class Choosing {
   }
 
   void object(Fields& fields) {
-    const auto type = fields.string("type");
-    if (!type) fields.required("type");
+    const auto type = fields.needed_string("type");
     if (type == "function") {
       call_.choice = ToolCall::Choice::required;
       call_.parallel = false;
