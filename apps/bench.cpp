@@ -28,19 +28,12 @@ std::string cpu_name() {
   return "unknown";
 }
 
-const char* arithmetic_name(eval::Arithmetic a) {
-  return a == eval::Arithmetic::int8 ? "int8" : a == eval::Arithmetic::bf16 ? "bf16" : "f32";
-}
-
-// Of most of a model's products.
-eval::Arithmetic arithmetic_of(const engine::LoadedModel& loaded, const ModelFlags& flags) {
-  const DTypeInfo& most = info(loaded.description.types.front().first);
-  if (flags.activations == "f32" || most.name == "F32") return eval::Arithmetic::f32;
-  return flags.activations == "bf16" || most.block_elems == 1 ? eval::Arithmetic::bf16 : eval::Arithmetic::int8;
+const char* arithmetic_name(model::Activations a) {
+  return a == model::Activations::int8 ? "int8" : a == model::Activations::bf16 ? "bf16" : "f32";
 }
 
 // One result as named numbers, for JSON and CSV alike.
-JsonObject row_of(const eval::BenchResult& r, eval::Arithmetic arithmetic) {
+JsonObject row_of(const eval::BenchResult& r, model::Activations arithmetic) {
   const bool decode = r.test == "decode";
   JsonObject row{{"test", r.test},
                  {"depth", r.depth},
@@ -76,7 +69,7 @@ void print_csv(const std::vector<JsonObject>& rows) {
   }
 }
 
-void print_text(const std::vector<eval::BenchResult>& results, eval::Arithmetic arithmetic) {
+void print_text(const std::vector<eval::BenchResult>& results, model::Activations arithmetic) {
   for (const auto& r : results) {
     fmt::print("{:7} depth {:5}, {:2} {}: {:8.1f} tok/s ({:.1f} to {:.1f})", r.test, r.depth, r.sequences,
                r.sequences == 1 ? "sequence"
@@ -107,7 +100,7 @@ JsonObject machine_of(const BenchFlags& flags, const engine::LoadedModel& loaded
                      {"unisono", UNISONO_VERSION}};
   if (!results.empty()) {
     machine["read_gb_s"] = eval::median(reads) / 1e9;
-    machine[std::string(arithmetic_name(flags.options.arithmetic)) + "_gop_s"] = eval::median(operations) / 1e9;
+    machine[std::string(arithmetic_name(loaded.model.activations())) + "_gop_s"] = eval::median(operations) / 1e9;
   }
   return machine;
 }
@@ -120,7 +113,6 @@ int bench(BenchFlags& flags) {
   if (!loaded) return complain(loaded.error());
   auto& options = flags.options;
   options.kv = kv_type(flags.model);
-  options.arithmetic = arithmetic_of(*loaded, flags.model);
   options.most_kv_bytes = free_memory();
   const int context = loaded->description.hparams.context_length;
   for (int depth : options.depths)
@@ -135,14 +127,14 @@ int bench(BenchFlags& flags) {
   if (terminal) fmt::print(stderr, "\r\x1b[K");
   if (!results) return complain(results.error());
   std::vector<JsonObject> rows;
-  for (const auto& r : *results) rows.push_back(row_of(r, options.arithmetic));
+  for (const auto& r : *results) rows.push_back(row_of(r, loaded->model.activations()));
   if (flags.json) {
     fmt::print("{}\n", to_text(JsonObject{{"machine", machine_of(flags, *loaded, team.size(), *results)},
                                           {"results", JsonArray(rows.begin(), rows.end())}}));
   } else if (flags.csv) {
     print_csv(rows);
   } else {
-    print_text(*results, options.arithmetic);
+    print_text(*results, loaded->model.activations());
   }
   return 0;
 }

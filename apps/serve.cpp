@@ -165,7 +165,7 @@ int run(const ServeFlags& flags) {
   if (!server) return complain(server.error());
   const auto state = (*session)->engine->state();
   std::cout << "Model " << context.model.name << ": context " << context.model.max_context << " tokens, room for "
-            << int64_t{state.blocks_total} * 16 << " in all; " << (*session)->team.size() << " threads, "
+            << int64_t{state.blocks_total} * state.block_tokens << " in all; " << (*session)->team.size() << " threads, "
             << loaded.model.ops().name << ".\n"
             << "Listening on " << (*server)->address() << " (OpenAI API: " << (*server)->address() << "/v1)" << std::endl;
   run_until_signal(**server, *(*session)->engine, signals, std::chrono::seconds(flags.grace_s));

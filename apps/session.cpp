@@ -1,7 +1,6 @@
 #include "session.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,12 +13,6 @@
 namespace unisono::apps {
 
 namespace {
-
-int usable_cpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 // "512M", "2G", "1.5GiB", "1000000": bytes.
 Result<double> parse_size(const std::string& text) {
@@ -58,7 +51,7 @@ Result<void> size_cache(const ModelFlags& flags, const model::Hparams& h, engine
                              size_text(cost.of(2))),
                  "--kv-memory"};
   options.n_window_blocks = cost.window_blocks(options.n_blocks);
-  options.max_context = static_cast<int>(std::min<int64_t>(context, int64_t{16} * options.n_blocks));
+  options.max_context = static_cast<int>(std::min<int64_t>(context, int64_t{model::kBlockTokens} * options.n_blocks));
   if (flags.max_context > h.context_length)
     return Error{fmt::format("--max-context {} is more than the model's {}.", flags.max_context, h.context_length),
                  "--max-context"};

@@ -39,12 +39,6 @@ bool spin(Done done, int spins) {
   return done();
 }
 
-// CPUs that this process may use.
-int usable_cpus() {
-  cpu_set_t allowed;
-  return pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-}
-
 void pin_to_cpu(int nth) {
   cpu_set_t allowed;
   if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) != 0) return;
@@ -61,6 +55,11 @@ void pin_to_cpu(int nth) {
 }
 
 }  // namespace
+
+int usable_cpus() {
+  cpu_set_t allowed;
+  return pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
+}
 
 FlushDenormals::FlushDenormals() {
 #if defined(__x86_64__)

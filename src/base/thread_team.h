@@ -12,6 +12,9 @@ namespace unisono {
 
 class ThreadTeam;
 
+// CPUs that the calling thread may use; at least 1.
+int usable_cpus();
+
 // One thread's place in a running body.
 class Worker {
  public:

@@ -34,7 +34,7 @@ struct TokenLogprob {
 struct TokenResult {
   TokenId id = 0;
   float logprob = 0;
-  int rank = 0;                     // 1: no token is likelier
+  int rank = 0;                     // of prompt tokens; 1: no token is likelier
   std::vector<TokenLogprob> top{};  // Request::top_logprobs of them, best first
 };
 

@@ -8,12 +8,14 @@ namespace unisono::engine {
 
 namespace {
 
-TokenResult score(TokenId token, std::span<const float> logits, int n_top, decode::LogprobScratch& scratch,
+// ranked: tell the token's rank, which takes a pass over the vocabulary.
+TokenResult score(TokenId token, std::span<const float> logits, int n_top, bool ranked, decode::LogprobScratch& scratch,
                   std::vector<decode::Scored>& top) {
   const decode::LogSoftmax softmax(logits, scratch);
   const float own = logits[static_cast<size_t>(token)];
-  const auto likelier = std::count_if(logits.begin(), logits.end(), [own](float logit) { return logit > own; });
-  TokenResult result{.id = token, .logprob = softmax.of(own), .rank = static_cast<int>(likelier) + 1};
+  TokenResult result{.id = token, .logprob = softmax.of(own)};
+  if (ranked)
+    result.rank = 1 + static_cast<int>(std::count_if(logits.begin(), logits.end(), [own](float logit) { return logit > own; }));
   if (n_top == 0) return result;
   decode::top_logprobs(logits, softmax, static_cast<size_t>(n_top), top);
   result.top.reserve(top.size());
@@ -89,7 +91,7 @@ void StepRows::pick_row(const LogitsRow& row, std::span<const float> logits, Scr
                                 job.request.sampling, scratch.sampler);
   }
   if (pick.token && (row.scores_prompt || job.request.logprobs))
-    pick.result = score(*pick.token, logits, job.request.top_logprobs, scratch.logprobs, scratch.top);
+    pick.result = score(*pick.token, logits, job.request.top_logprobs, row.scores_prompt, scratch.logprobs, scratch.top);
 }
 
 }  // namespace unisono::engine

@@ -39,6 +39,6 @@ struct Sequence {
   int pending() const { return n_tokens - n_computed; }
 };
 
-inline int blocks_for(int positions) { return (positions + model::kBlockTokens - 1) / model::kBlockTokens; }
+using model::blocks_for;
 
 }  // namespace unisono::engine

@@ -19,7 +19,7 @@ class Sequences {
   Sequences(model::Model& model, ThreadTeam& team, model::KvType kv, int count, int positions)
       : model_(model),
         team_(team),
-        blocks_((positions + kBlock - 1) / kBlock),
+        blocks_(model::blocks_for(positions)),
         kv_(kv, model.hparams().n_layers, model.hparams().n_kv_heads, model.hparams().head_dim, blocks_ * count) {
     for (int s = 0; s < count; s++) {
       own_.emplace_back(static_cast<size_t>(blocks_));
@@ -33,7 +33,7 @@ class Sequences {
     if (depth == 0) return;
     prefill(1, 0, depth);
     for (size_t s = 1; s < own_.size(); s++)
-      for (int b = 0; b < (depth + kBlock - 1) / kBlock; b++) kv_.copy_block(b, own_[s][static_cast<size_t>(b)]);
+      for (int b = 0; b < model::blocks_for(depth); b++) kv_.copy_block(b, own_[s][static_cast<size_t>(b)]);
     for (auto& table : shared_) std::iota(table.begin(), table.begin() + depth / kBlock, 0);
   }
 
@@ -88,8 +88,7 @@ class Cost {
  public:
   Cost(const model::Model& model, model::KvType kv)
       : h_(model.hparams()), weights_(static_cast<double>(model.weight_bytes())) {
-    kv_token_ = static_cast<double>(model::KvStore::block_bytes(kv, h_.n_layers, h_.n_kv_heads, h_.head_dim)) / kBlock /
-                h_.n_layers;
+    kv_token_ = static_cast<double>(model::KvStore::block_bytes(kv, 1, h_.n_kv_heads, h_.head_dim)) / kBlock;
     const double d = h_.d_model, q = static_cast<double>(h_.n_heads) * h_.head_dim,
                  kv_rows = static_cast<double>(h_.n_kv_heads) * h_.head_dim;
     token_ = 2.0 * h_.n_layers * (d * (q + 2 * kv_rows) + q * d + 3 * d * h_.d_ff);
@@ -167,14 +166,13 @@ class Bench {
       for (BenchResult& r : kinds) {
         progress_(r.test + (r.shared ? " on a shared prefix" : "") + " of " + std::to_string(r.sequences) + " at " +
                   std::to_string(r.depth) + ": " + std::to_string(i) + " of " + std::to_string(o_.repetitions));
-        const double read = probe_.read_bytes(), arithmetic = probe_.operations(o_.arithmetic);
+        if (i > 0) {  // not for the warm-up
+          r.read_limits.push_back(probe_.read_bytes());
+          r.arithmetic_limits.push_back(probe_.operations(model_.activations()));
+        }
         const double begin = seconds_now();
         run(r.shared);
-        const double seconds = seconds_now() - begin;
-        if (i == 0) continue;  // the warm-up
-        r.seconds.push_back(seconds);
-        r.read_limits.push_back(read);
-        r.arithmetic_limits.push_back(arithmetic);
+        if (i > 0) r.seconds.push_back(seconds_now() - begin);
       }
   }
 
@@ -207,7 +205,7 @@ Result<std::vector<BenchResult>> bench(model::Model& model, ThreadTeam& team, co
   const auto& h = model.hparams();
   for (int depth : o.depths)
     for (int n : o.sequences) {
-      const double blocks = static_cast<double>(n) * ((depth + std::max(o.prompt, o.generate) + kBlock - 1) / kBlock);
+      const double blocks = static_cast<double>(n) * model::blocks_for(depth + std::max(o.prompt, o.generate));
       const double bytes =
           blocks * static_cast<double>(model::KvStore::block_bytes(o.kv, h.n_layers, h.n_kv_heads, h.head_dim));
       if (bytes > o.most_kv_bytes)

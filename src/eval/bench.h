@@ -22,8 +22,7 @@ struct BenchOptions {
   bool shared_prefix = false;        // decode also with one copy of those positions, for all sequences
   int repetitions = 5;
   model::KvType kv = model::KvType::f16;
-  Arithmetic arithmetic = Arithmetic::int8;  // of the model's products: the limit that is probed
-  double most_kv_bytes = 1e18;               // more is refused
+  double most_kv_bytes = 1e18;  // more is refused
 };
 
 struct BenchResult {

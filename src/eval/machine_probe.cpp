@@ -36,8 +36,8 @@ double MachineProbe::read_bytes() {
   return best;
 }
 
-double MachineProbe::operations(Arithmetic kind) {
-  const auto loop = kind == Arithmetic::int8 ? probe_.int8 : kind == Arithmetic::bf16 ? probe_.bf16 : probe_.f32;
+double MachineProbe::operations(model::Activations kind) {
+  const auto loop = kind == model::Activations::int8 ? probe_.int8 : kind == model::Activations::bf16 ? probe_.bf16 : probe_.f32;
   int64_t& rounds = rounds_[static_cast<size_t>(kind)];
   std::vector<double> done(static_cast<size_t>(team_.size()));
   auto rate = [&](int64_t n) {

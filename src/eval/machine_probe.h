@@ -8,10 +8,9 @@
 #include "base/buffer.h"
 #include "base/thread_team.h"
 #include "kernels/probe.h"
+#include "model/model.h"
 
 namespace unisono::eval {
-
-enum class Arithmetic : uint8_t { int8, bf16, f32 };
 
 class MachineProbe {
  public:
@@ -20,7 +19,7 @@ class MachineProbe {
 
   // Each some milliseconds of work; the best of three.
   double read_bytes();  // a second
-  double operations(Arithmetic kind);
+  double operations(model::Activations kind);
 
  private:
   const kernels::Probe& probe_;

@@ -27,7 +27,7 @@ void log_softmax(std::span<const float> logits, std::vector<double>& out) {
 template <class See>
 void run_chunk(model::Model& model, model::KvStore& kv, ThreadTeam& team, std::span<const int32_t> tokens, See see) {
   const int n = static_cast<int>(tokens.size());
-  std::vector<int32_t> blocks(static_cast<size_t>((n + model::kBlockTokens - 1) / model::kBlockTokens));
+  std::vector<int32_t> blocks(static_cast<size_t>(model::blocks_for(n)));
   std::iota(blocks.begin(), blocks.end(), 0);
   const auto vocab = static_cast<size_t>(model.hparams().vocab_size);
   for (int at = 0; at < n; at += kRows) {
@@ -42,7 +42,7 @@ void run_chunk(model::Model& model, model::KvStore& kv, ThreadTeam& team, std::s
 
 model::KvStore store_for(const model::Model& model, model::KvType type, int context) {
   const auto& h = model.hparams();
-  return {type, h.n_layers, h.n_kv_heads, h.head_dim, (context + model::kBlockTokens - 1) / model::kBlockTokens};
+  return {type, h.n_layers, h.n_kv_heads, h.head_dim, model::blocks_for(context)};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 namespace unisono::model {
 
 inline constexpr int kBlockTokens = 16;  // positions in a block of the key/value store
+inline int blocks_for(int positions) { return (positions + kBlockTokens - 1) / kBlockTokens; }
 
 // One sequence's part of a step.
 struct BatchSequence {

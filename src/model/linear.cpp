@@ -43,6 +43,13 @@ bool Linear::needs(Activations kind) const {
   return std::any_of(segments_.begin(), segments_.end(), [&](const Segment& s) { return s.activations == kind; });
 }
 
+size_t Linear::bytes(Activations kind) const {
+  size_t sum = 0;
+  for (const Segment& s : segments_)
+    if (s.activations == kind) sum += s.matrix.panel_bytes * static_cast<size_t>(s.matrix.panels);
+  return sum;
+}
+
 size_t Linear::bytes() const {
   size_t sum = 0;
   for (const Segment& s : segments_) sum += s.matrix.panel_bytes * static_cast<size_t>(s.matrix.panels);

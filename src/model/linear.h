@@ -42,6 +42,7 @@ class Linear {
   int panels() const { return columns_ / kernels::kLanes; }
   bool needs(Activations kind) const;  // some part takes them
   size_t bytes() const;
+  size_t bytes(Activations kind) const;  // of the parts that take them
 
   // bytes() of zeros for the panels, aligned to 64, which outlive this.
   void place(std::byte* memory);

@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "model/step.h"
 #include "model/weights.h"
@@ -7,12 +9,11 @@
 namespace unisono::model {
 
 struct Model::Impl {
-  Impl(const Arch& arch, const Hparams& h, Weights w, const kernels::Ops& ops, Activations activations)
-      : hparams(h), weights(std::move(w)), ops(ops), activations(activations), step(arch, hparams, weights, ops) {}
+  Impl(const Arch& arch, const Hparams& h, Weights w, const kernels::Ops& ops)
+      : hparams(h), weights(std::move(w)), ops(ops), step(arch, hparams, weights, ops) {}
   Hparams hparams;
   Weights weights;
   const kernels::Ops& ops;
-  Activations activations;
   Step step;
 };
 
@@ -27,7 +28,7 @@ Result<Model> Model::load(const Arch& arch, const Hparams& hparams, const Tensor
   auto weights = load_weights(arch, hparams, source, options.activations, team, progress, progress_context);
   if (!weights) return weights.error();
   const kernels::Ops& ops = options.ops != nullptr ? *options.ops : kernels::best_ops();
-  return Model(std::make_unique<Impl>(arch, hparams, std::move(*weights), ops, options.activations));
+  return Model(std::make_unique<Impl>(arch, hparams, std::move(*weights), ops));
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -38,7 +39,14 @@ Model::~Model() = default;
 const Hparams& Model::hparams() const { return impl_->hparams; }
 size_t Model::weight_bytes() const { return impl_->weights.bytes(); }
 const kernels::Ops& Model::ops() const { return impl_->ops; }
-Activations Model::activations() const { return impl_->activations; }
+Activations Model::activations() const {
+  const auto bytes = [&](Activations kind) {
+    size_t sum = 0;
+    each_linear(impl_->weights, [&](const Linear& linear) { sum += linear.bytes(kind); });
+    return sum;
+  };
+  return std::ranges::max({Activations::int8, Activations::bf16, Activations::f32}, {}, bytes);
+}
 
 std::span<const float> Model::forward(const Batch& batch, KvStore& kv, ThreadTeam& team) {
   check(!batch.tokens.empty(), "a step has at least one token");

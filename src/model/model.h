@@ -51,7 +51,7 @@ class Model {
   const Hparams& hparams() const;
   size_t weight_bytes() const;  // of the packed weights in memory
   const kernels::Ops& ops() const;
-  Activations activations() const;
+  Activations activations() const;  // that most of the weights are multiplied with, by their bytes
 
   // One step: writes the batch's keys and values into `kv` and returns logits [logits_rows][vocab], valid until the next
   // call. A row's bits depend on its sequence's tokens up to it and on nothing else: not on the other sequences, on how

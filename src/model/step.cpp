@@ -433,9 +433,9 @@ int Step::last_split(int row) const { return deal_.position[static_cast<size_t>(
 
 void Step::reserve(int rows, int outputs) {
   auto needs = [&](Activations kind) {
-    return w_.head.needs(kind) || std::any_of(w_.layers.begin(), w_.layers.end(), [&](const Layer& l) {
-             return l.qkv.needs(kind) || l.attn_output.needs(kind) || l.gate_up.needs(kind) || l.ffn_down.needs(kind);
-           });
+    bool found = false;
+    each_linear(w_, [&](const Linear& linear) { found = found || linear.needs(kind); });
+    return found;
   };
   auto floats = [](Buffer& buffer, int64_t n) {
     if (static_cast<int64_t>(buffer.size()) < n * 4) buffer = Buffer(static_cast<size_t>(n) * 4);

@@ -134,13 +134,7 @@ void pack_all(Weights& w, const TensorSource& source, ThreadTeam& team, void (*p
     for (int p = 0; p < linear.panels(); p += kSome) jobs.push_back({linears.size(), p, std::min(p + kSome, linear.panels())});
     linears.push_back(&linear);
   };
-  add(w.head);
-  for (Layer& layer : w.layers) {
-    add(layer.qkv);
-    add(layer.attn_output);
-    add(layer.gate_up);
-    add(layer.ffn_down);
-  }
+  each_linear(w, add);
   std::vector<std::atomic<int>> left(linears.size());  // panels to pack
   for (size_t i = 0; i < linears.size(); i++) left[i] = linears[i]->panels();
   const size_t total = w.bytes();
@@ -170,8 +164,8 @@ void pack_all(Weights& w, const TensorSource& source, ThreadTeam& team, void (*p
 }  // namespace
 
 size_t Weights::bytes() const {
-  size_t sum = head.bytes();
-  for (const Layer& l : layers) sum += l.qkv.bytes() + l.attn_output.bytes() + l.gate_up.bytes() + l.ffn_down.bytes();
+  size_t sum = 0;
+  each_linear(*this, [&](const Linear& linear) { sum += linear.bytes(); });
   return sum;
 }
 

@@ -34,6 +34,18 @@ struct Weights {
   size_t bytes() const;                 // packed
 };
 
+// visit(Linear&) of every product: the head, then layer by layer. W: Weights or const Weights.
+template <class W, class Visit>
+void each_linear(W& weights, Visit visit) {
+  visit(weights.head);
+  for (auto& layer : weights.layers) {
+    visit(layer.qkv);
+    visit(layer.attn_output);
+    visit(layer.gate_up);
+    visit(layer.ffn_down);
+  }
+}
+
 Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSource& source, Activations dial,
                              ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* progress_context);
 

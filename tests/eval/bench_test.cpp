@@ -17,8 +17,7 @@ TEST(Bench, TellsWhatItRan) {
                              .depths = {0, 32},
                              .sequences = {1, 3},
                              .shared_prefix = true,
-                             .repetitions = 2,
-                             .arithmetic = Arithmetic::f32};
+                             .repetitions = 2};
   auto results = bench(*world.model, world.team, options, kSilent);
   ASSERT_TRUE(results.ok()) << results.error().message;
   // Prefill and decode at each; a shared prefix takes a depth and several sequences.
@@ -58,8 +57,7 @@ TEST(Bench, CountsWhatMustBeReadAndMultiplied) {
                              .depths = {16},
                              .sequences = {2},
                              .shared_prefix = true,
-                             .repetitions = 1,
-                             .arithmetic = Arithmetic::f32};
+                             .repetitions = 1};
   auto results = bench(*world.model, world.team, options, kSilent);
   ASSERT_TRUE(results.ok());
   const double products = 2.0 * h.n_layers * (64 * (64 + 2 * 32) + 64 * 64 + 3 * 64 * 96), head = 2.0 * 64 * 288;
@@ -87,7 +85,7 @@ TEST(MachineProbe, MeasuresOnEveryInstructionSet) {
     EXPECT_GT(probe.read_bytes(), 1e8) << ops->name;
     // Integer products of bytes are several to one of floats; the scalar table promises nothing.
     if (ops != &kernels::best_ops()) continue;
-    EXPECT_GT(probe.operations(Arithmetic::int8), probe.operations(Arithmetic::f32)) << ops->name;
+    EXPECT_GT(probe.operations(model::Activations::int8), probe.operations(model::Activations::f32)) << ops->name;
   }
 }
 
