@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,23 @@ inline Sent send(Engine& engine, Request request) {
   EXPECT_TRUE(id.ok()) << (id.ok() ? "" : id.error().message);
   if (id.ok()) sent.id = *id;
   return sent;
+}
+
+// Nobody is there, and everything is given back.
+inline void expect_idle(Engine& engine) {
+  engine.audit();
+  const EngineState state = engine.state();
+  EXPECT_EQ(state.running, 0);
+  EXPECT_EQ(state.waiting, 0);
+  EXPECT_EQ(state.blocks_free, state.blocks_total);
+  EXPECT_EQ(state.window_blocks_free, state.window_blocks_total);
+}
+
+// None of them a control token of the tiny world.
+inline std::vector<TokenId> random_tokens(std::mt19937& rng, int n) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < n; i++) tokens.push_back(static_cast<TokenId>(3 + rng() % 285));
+  return tokens;
 }
 
 }  // namespace unisono::engine

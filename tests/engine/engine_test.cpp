@@ -33,14 +33,6 @@ std::unique_ptr<Engine> make_engine(TinyWorld& w, const EngineOptions& o) {
   return std::make_unique<Engine>(*w.model, w.tokenizer.get(), w.team, o);
 }
 
-void expect_idle(Engine& engine) {
-  engine.audit();
-  const EngineState state = engine.state();
-  EXPECT_EQ(state.running, 0);
-  EXPECT_EQ(state.waiting, 0);
-  EXPECT_EQ(state.blocks_free, state.blocks_total);
-}
-
 std::vector<TokenId> random_prompt(std::mt19937& rng, int n) {
   std::vector<TokenId> prompt{kBos};
   while (static_cast<int>(prompt.size()) < n) prompt.push_back(static_cast<TokenId>(3 + rng() % 285));

@@ -23,14 +23,6 @@ EngineOptions options(int n_blocks, bool prefix_cache, int token_budget = 512, i
           .end_tokens = {kEos}};
 }
 
-void expect_idle(Engine& engine) {
-  engine.audit();
-  const EngineState state = engine.state();
-  EXPECT_EQ(state.running, 0);
-  EXPECT_EQ(state.waiting, 0);
-  EXPECT_EQ(state.blocks_free, state.blocks_total);
-}
-
 Sent run(Engine& engine, const Request& request) {
   Sent sent = send(engine, request);
   sent.collector->wait();
@@ -38,12 +30,6 @@ Sent run(Engine& engine, const Request& request) {
 }
 
 int cached(const Sent& sent) { return sent.collector->last().usage.cached_tokens; }
-
-std::vector<TokenId> random_tokens(std::mt19937& rng, int n) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < n; i++) tokens.push_back(static_cast<TokenId>(3 + rng() % 285));
-  return tokens;
-}
 
 // Prompts that go on from one of a few beginnings, some of them from another's middle.
 std::vector<Request> requests_that_begin_alike(unsigned seed, int n) {

@@ -19,12 +19,6 @@ namespace {
 
 constexpr int kBlock = model::kBlockTokens;
 
-std::vector<TokenId> random_tokens(std::mt19937& rng, int n) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < n; i++) tokens.push_back(static_cast<TokenId>(3 + rng() % 285));
-  return tokens;
-}
-
 int held(const Sequence& sequence) { return static_cast<int>(sequence.window_blocks.size()) - sequence.n_passed; }
 
 // What "ceil(window / 16) + 2" says, written out.
@@ -191,12 +185,6 @@ Request greedy(std::vector<TokenId> prompt, int n) {
   Request request{.prompt = std::move(prompt), .max_tokens = n, .ignore_eos = true, .logprobs = true};
   request.sampling.temperature = 0;
   return request;
-}
-
-void expect_idle(Engine& engine) {
-  engine.audit();
-  EXPECT_EQ(engine.state().blocks_free, engine.state().blocks_total);
-  EXPECT_EQ(engine.state().window_blocks_free, engine.state().window_blocks_total);
 }
 
 TEST(WindowEngine, APrefixIsFoundAsFarAsItsWindowIsThere) {
