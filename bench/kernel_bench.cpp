@@ -3,9 +3,10 @@
 // is the share of that table's own loop of products in registers (kernels/probe.h).
 #include <benchmark/benchmark.h>
 
-#include <cmath>
+#include <chrono>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "base/thread_team.h"
 #include "kernels/probe.h"
@@ -33,28 +34,32 @@ void rate(benchmark::State& state, double operations, double peak) {
     state.counters["peak"] = benchmark::Counter(operations / peak, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void matmul(benchmark::State& state, const Ops* ops, DType type, bool int8) {
+enum class Product { int8, bf16, f32 };
+
+void matmul(benchmark::State& state, const Ops* ops, DType type, Product product) {
   FlushDenormals flushed;
   const int rows = static_cast<int>(state.range(0));
   const FileTensor file = random_tensor(type, kOutputs, kInputs, 1);
   const Packed w = pack(file);
   const auto x = random_floats(static_cast<size_t>(rows) * kInputs, 2);
-  std::vector<QuantBlock> quantised(x.size() / kBlock);
-  ops->quantise(x.data(), static_cast<int64_t>(x.size()), quantised.data());
+  std::vector<QuantBlock> int8(x.size() / kBlock);
+  std::vector<Bf16Block> bf16(x.size() / kBlock);
+  ops->quantise(x.data(), static_cast<int64_t>(x.size()), int8.data());
+  ops->round_bf16(x.data(), static_cast<int64_t>(x.size()), bf16.data());
   Buffer out(static_cast<size_t>(rows) * kOutputs * sizeof(float));
   float* y = out.as<float>().data();
   for (auto _ : state) {
-    if (int8) {
-      ops->matmul_int8(w.matrix, quantised.data(), rows, y, kOutputs, 0, w.matrix.panels, {});
-    } else {
-      ops->matmul_f32(w.matrix, x.data(), kInputs, rows, y, kOutputs, 0, w.matrix.panels, {});
+    switch (product) {
+      case Product::int8: ops->matmul_int8(w.matrix, int8.data(), rows, y, kOutputs, 0, w.matrix.panels, {}); break;
+      case Product::bf16: ops->matmul_bf16(w.matrix, bf16.data(), rows, y, kOutputs, 0, w.matrix.panels, {}); break;
+      case Product::f32: ops->matmul_f32(w.matrix, x.data(), kInputs, rows, y, kOutputs, 0, w.matrix.panels, {}); break;
     }
     benchmark::ClobberMemory();
   }
   rate(state, 2.0 * kOutputs * kInputs * rows,
-       peak_of(*ops, int8                  ? &Probe::int8
-                     : type == DType::bf16 ? &Probe::bf16
-                                           : &Probe::f32));
+       peak_of(*ops, product == Product::int8   ? &Probe::int8
+                     : product == Product::bf16 ? &Probe::bf16
+                                                : &Probe::f32));
 }
 
 // A group of query heads of `tokens` tokens at a depth, one kv head of 64 dimensions.
@@ -101,14 +106,15 @@ void add_all() {
   const auto name = [](const Ops* ops, const std::string& what) { return what + "/" + ops->name; };
   for (const Ops* ops : ops_here()) {
     const bool slow = std::string(ops->name) == "scalar";
-    for (DType type : kAllTypes) {
-      const bool int8 = is_quantised(type);
-      auto* products = benchmark::RegisterBenchmark(
-          name(ops, std::string("matmul_") + (int8 ? "int8/" : "f32/") + std::string(info(type).name)).c_str(), matmul, ops,
-          type, int8);
-      for (int rows : {1, 4, 16, 64, 512})
-        if (!slow || rows == 4) products->Arg(rows);
-    }
+    for (DType type : kAllTypes)
+      for (const auto& [product, what] : {std::pair{Product::int8, "int8/"}, {Product::bf16, "bf16/"}, {Product::f32, "f32/"}}) {
+        const bool plain = type == DType::f32 || type == DType::f16;
+        if (product == Product::int8 ? !is_quantised(type) : product == Product::bf16 ? plain : !plain) continue;
+        auto* products = benchmark::RegisterBenchmark(
+            name(ops, std::string("matmul_") + what + std::string(info(type).name)).c_str(), matmul, ops, type, product);
+        for (int rows : {1, 4, 16, 64, 512})
+          if (!slow || rows == 4) products->Arg(rows);
+      }
     for (int tokens : {1, 12, 16, 20}) {
       auto* attend = benchmark::RegisterBenchmark(name(ops, "attention/tokens:" + std::to_string(tokens)).c_str(),
                                                   attention, ops, tokens);
