@@ -18,7 +18,11 @@ SchedulerLimits checked(SchedulerLimits limits, const WindowBlocks* window) {
 }  // namespace
 
 Scheduler::Scheduler(BlockPool& pool, const SchedulerLimits& limits, PrefixIndex* index, WindowBlocks* window)
-    : pool_(pool), limits_(checked(limits, window)), index_(index), window_(window) {
+    : pool_(pool),
+      limits_(checked(limits, window)),
+      index_(index),
+      window_(window),
+      leaving_(static_cast<size_t>(pool.n_blocks()), 0) {
   running_.reserve(static_cast<size_t>(limits_.max_running));
   plan_.reserve(static_cast<size_t>(limits_.max_running));
   prompts_.reserve(static_cast<size_t>(limits_.max_running));
@@ -59,13 +63,13 @@ void Scheduler::commit() {
   plan_.clear();
 }
 
-// Before anything is planned: what is planned stays.
+// Before anything is planned: what is planned stays. Nobody gives way to one who wouldn't fit even so.
 void Scheduler::make_room() {
-  for (;;) {
-    const Sequence* next = waiting_.next();
-    if (next == nullptr || running_.empty() || running_.back()->priority <= next->priority || fits(*next)) return;
-    preempt_newest();
-  }
+  const Sequence* next = waiting_.next();
+  if (next == nullptr) return;
+  const auto less_urgent = std::ranges::upper_bound(running_, next->priority, {}, &Sequence::priority);
+  if (less_urgent == running_.end() || !fits(*next, static_cast<int>(less_urgent - running_.begin()))) return;
+  while (!fits(*next, n_running())) preempt_newest();
 }
 
 void Scheduler::plan_single_tokens() {
@@ -88,7 +92,7 @@ void Scheduler::plan_prompts() {
         std::ranges::min_element(prompts_, [](const Sequence* a, const Sequence* b) { return sooner(*a, *b); });
     Sequence* next = admitting ? waiting_.next() : nullptr;
     if (next != nullptr && (best == prompts_.end() || sooner(*next, **best))) {
-      admitting = fits(*next);
+      admitting = fits(*next, n_running());
       if (admitting) admit(*next);
     } else if (best != prompts_.end()) {
       Sequence& sequence = **best;
@@ -100,18 +104,26 @@ void Scheduler::plan_prompts() {
   }
 }
 
-// Finds its prefix, too.
-bool Scheduler::fits(const Sequence& sequence) {
-  if (n_running() >= limits_.max_running) return false;
-  // A block in hand for each running sequence, so that who comes in now needn't leave at once.
-  const int reserve = n_running();
+// Where only the first n_staying of those that run stay. Finds its prefix, too.
+bool Scheduler::fits(const Sequence& sequence, int n_staying) {
+  if (n_staying >= limits_.max_running) return false;
   find_prefix(sequence);
-  if (window_ != nullptr && !window_->fits(sequence, running_)) return false;
-  const auto held = std::ranges::count_if(found_, [&](BlockId block) { return pool_.references(block) > 0; });
-  return blocks_for(sequence.n_tokens) - static_cast<int>(held) + reserve <= pool_.n_free();
+  const std::span<Sequence* const> staying = std::span(running_).first(static_cast<size_t>(n_staying));
+  if (window_ != nullptr && !window_->fits(sequence, staying)) return false;
+  const std::span<Sequence* const> leaving = std::span(running_).subspan(staying.size());
+  int n_free = pool_.n_free();
+  for (const Sequence* other : leaving)
+    for (const BlockId block : other->blocks)
+      if (++leaving_[static_cast<size_t>(block)] == pool_.references(block)) n_free++;
+  const auto held = std::ranges::count_if(
+      found_, [&](BlockId block) { return pool_.references(block) > leaving_[static_cast<size_t>(block)]; });
+  for (const Sequence* other : leaving)
+    for (const BlockId block : other->blocks) leaving_[static_cast<size_t>(block)] = 0;
+  // A block in hand for each that stays, so that who comes in now needn't leave at once.
+  return blocks_for(sequence.n_tokens) - static_cast<int>(held) + n_staying <= n_free;
 }
 
-// Right after fits().
+// Right after fits() with all that run.
 void Scheduler::admit(Sequence& sequence) {
   waiting_.remove(sequence);
   const auto after = std::ranges::upper_bound(running_, sequence.priority, {}, &Sequence::priority);

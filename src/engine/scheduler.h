@@ -41,7 +41,7 @@ class Scheduler {
   // whose turn is longest ago, of its own to the oldest. One that waits is admitted in its turn while blocks allow, with
   // the blocks of its beginning that the index has, but for the last token, whose logits are wanted, and for prompt tokens
   // whose log-probabilities are. When a running sequence needs a block and none is free, or a more urgent one waits for
-  // room, the newest of the lowest urgency gives way: its blocks are released, it waits ahead of its equals and computes
+  // room that there would be then, the newest of the lowest urgency gives way: its blocks are released, it waits ahead of its equals and computes
   // its tokens again later.
   std::span<const PlanItem> plan();
   // The step was computed: advances the counters, and enters the blocks that became full in the index. Where another has
@@ -62,7 +62,7 @@ class Scheduler {
   void make_room();
   void plan_single_tokens();
   void plan_prompts();
-  bool fits(const Sequence& sequence);
+  bool fits(const Sequence& sequence, int n_staying);
   void admit(Sequence& sequence);
   void find_prefix(const Sequence& sequence);
   void start(Sequence& sequence);
@@ -87,6 +87,7 @@ class Scheduler {
   std::vector<PlanItem> plan_{};
   std::vector<Sequence*> prompts_{};  // running, with more than one pending token and not in the plan yet
   std::vector<BlockId> found_{};      // the prefix of who is about to be admitted
+  std::vector<int> leaving_;          // [blocks] references that would be given back; 0 but while fits() counts
   int budget_left_ = 0, score_rows_left_ = 0;
   uint64_t n_preemptions_ = 0, prefix_queries_ = 0, prefix_hits_ = 0;
 };

@@ -43,9 +43,11 @@ size_t WindowBlocks::usable(std::span<const BlockId> anchors) const {
 }
 
 bool WindowBlocks::fits(const Sequence& sequence, std::span<Sequence* const> others) const {
-  const auto growing =
-      std::ranges::count_if(others, [&](const Sequence* other) { return other->window_promise < most_held(window_); });
-  return n_promised_ + promise_for(sequence) + static_cast<int>(growing) <= most_promised_;
+  int promised = promise_for(sequence);
+  // One that holds less than the most may soon need one more.
+  for (const Sequence* other : others)
+    promised += other->window_promise + (other->window_promise < most_held(window_) ? 1 : 0);
+  return promised <= most_promised_;
 }
 
 void WindowBlocks::start(Sequence& sequence, std::span<const BlockId> anchors) {

@@ -39,7 +39,7 @@ class WindowBlocks {
 
   // Of the blocks that a prefix was found in, how many can be used: those up to which all that is seen is here, too.
   size_t usable(std::span<const BlockId> anchors) const;
-  // The promise for all known tokens can be kept, and one more block for each of `others`.
+  // Beside the others, and nobody else: the promise for all known tokens can be kept, and one more block for each other.
   bool fits(const Sequence& sequence, std::span<Sequence* const> others) const;
   // Makes that promise, and takes the blocks seen after these anchors, all of them usable.
   void start(Sequence& sequence, std::span<const BlockId> anchors);

@@ -83,6 +83,33 @@ TEST(Scheduler, TheNewestGivesWay) {
   EXPECT_EQ(plan[0].n_rows, kept) << "all its tokens are computed again";
 }
 
+TEST(Scheduler, NobodyGivesWayInVain) {
+  BlockPool pool(10);
+  Scheduler scheduler(pool, {.token_budget = 200, .max_running = 4});
+  Sequence urgent = of(90), patient = of(20), late = of(60);
+  patient.priority = 1;
+  scheduler.add(urgent);
+  scheduler.add(patient);
+  advance(scheduler);
+  ASSERT_EQ(scheduler.n_running(), 2);
+  scheduler.add(late);  // 4 blocks, beside 6 and one in hand
+  for (int step = 0; step < 5; step++) {
+    const int before = patient.n_tokens;
+    advance(scheduler);
+    EXPECT_EQ(patient.n_tokens, before + 1) << "without it there would be 3 to have";
+    EXPECT_TRUE(late.blocks.empty());
+    scheduler.audit();
+  }
+  EXPECT_EQ(scheduler.n_preemptions(), 0u);
+  for (Sequence* s : {&urgent, &late}) scheduler.remove(*s);
+  Sequence large = of(150);
+  scheduler.add(large);
+  advance(scheduler);
+  EXPECT_EQ(scheduler.n_preemptions(), 1u);
+  EXPECT_TRUE(patient.blocks.empty());
+  EXPECT_EQ(large.blocks.size(), 10u);
+}
+
 TEST(Scheduler, ScoredPromptsShareTheRowsOfOneStep) {
   BlockPool pool(100);
   Scheduler scheduler(pool, {.token_budget = 1000, .max_running = 4, .score_rows = 64});
