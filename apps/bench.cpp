@@ -95,7 +95,7 @@ JsonObject machine_of(const BenchFlags& flags, const engine::LoadedModel& loaded
                      {"model", loaded.description.name},
                      {"file", flags.model.model},
                      {"activations", flags.model.activations},
-                     {"kv_type", flags.model.kv_type},
+                     {"kv_type", kv_type_name(flags.model)},
                      {"weight_bytes", loaded.model.weight_bytes()},
                      {"unisono", UNISONO_VERSION}};
   if (!results.empty()) {

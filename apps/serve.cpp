@@ -149,7 +149,7 @@ int run(const ServeFlags& flags) {
   options.max_running = flags.max_running;
   options.max_waiting = flags.max_waiting;
   options.prefix_cache = flags.prefix_cache == "on";
-  const std::string numerics = flags.model.activations + " " + flags.model.kv_type + " " + std::to_string(model::kNumericsVersion);
+  const std::string numerics = flags.model.activations + " " + kv_type_name(flags.model) + " " + std::to_string(model::kNumericsVersion);
   auto print = fingerprint(flags.model.model, numerics, (*session)->team);
   if (!print) return complain(print.error());
   const engine::Loaded& loaded = *(*session)->loaded;

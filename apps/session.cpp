@@ -100,8 +100,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                   "What activations are rounded to before a product: int8 is fastest, f32 the reference, bf16 near it")
       ->check(CLI::IsMember({"int8", "bf16", "f32"}))
       ->capture_default_str();
-  command.add_option("--kv-type", flags.kv_type, "Number type of cached keys and values")
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
+  command
+      .add_option("--kv-type", flags.kv_type,
+                  "Number type of cached keys and values; auto: what goes with the activations, bf16 with int8, f16 with bf16, f32 with f32")
+      ->check(CLI::IsMember({"auto", "f16", "bf16", "f32", "q8_0"}))
       ->capture_default_str();
   command
       .add_option("--max-context", flags.max_context,
@@ -126,10 +128,15 @@ double free_memory() {
 
 int thread_count(const ModelFlags& flags) { return flags.threads > 0 ? flags.threads : usable_cpus(); }
 
+std::string kv_type_name(const ModelFlags& flags) {
+  if (flags.kv_type != "auto") return flags.kv_type;
+  return flags.activations == "f32" ? "f32" : flags.activations == "bf16" ? "f16" : "bf16";
+}
 model::KvType kv_type(const ModelFlags& flags) {
-  if (flags.kv_type == "bf16") return model::KvType::bf16;
-  if (flags.kv_type == "q8_0") return model::KvType::q8_0;
-  return flags.kv_type == "f32" ? model::KvType::f32 : model::KvType::f16;
+  const std::string name = kv_type_name(flags);
+  if (name == "bf16") return model::KvType::bf16;
+  if (name == "q8_0") return model::KvType::q8_0;
+  return name == "f32" ? model::KvType::f32 : model::KvType::f16;
 }
 
 Result<engine::LoadOptions> load_options(const ModelFlags& flags) {

@@ -17,7 +17,7 @@ struct ModelFlags {
   int threads = 0;  // 0: one for each CPU this process may use
   std::string isa = "auto";
   std::string activations = "int8";
-  std::string kv_type = "f16";
+  std::string kv_type = "auto";
   int max_context = 0;      // 0: the model's, or what the key/value memory holds
   std::string kv_memory{};  // "2G"; empty: a quarter of the free memory, at most 16 full contexts
 };
@@ -28,6 +28,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 // What the flags say, for who loads without a session.
 int thread_count(const ModelFlags& flags);
 model::KvType kv_type(const ModelFlags& flags);
+std::string kv_type_name(const ModelFlags& flags);  // never "auto"
 
 // What the key/value cache of a model takes, in bytes, when sequences are up to max_context long.
 struct CacheCost {

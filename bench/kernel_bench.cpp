@@ -63,12 +63,12 @@ void matmul(benchmark::State& state, const Ops* ops, DType type, Product product
 }
 
 // A group of query heads of `tokens` tokens at a depth, one kv head of 64 dimensions.
-void attention(benchmark::State& state, const Ops* ops, int tokens) {
+void attention(benchmark::State& state, const Ops* ops, KvType type, int tokens) {
   FlushDenormals flushed;
   constexpr int kDims = 64, kGroup = 3;
   const int depth = static_cast<int>(state.range(0)), positions = depth + tokens,
             n_blocks = (positions + kPage - 1) / kPage;
-  KvView kv{.stride = kv_bytes(KvType::f16, kDims), .head_dim = kDims};
+  KvView kv{.stride = kv_bytes(type, kDims), .head_dim = kDims, .type = type};
   Buffer memory(kv.stride * static_cast<size_t>(n_blocks));
   kv.base = memory.data();
   std::vector<int32_t> blocks(static_cast<size_t>(n_blocks + 15) / 16 * 16);
@@ -87,7 +87,7 @@ void attention(benchmark::State& state, const Ops* ops, int tokens) {
     ops->attend(item, 0, (positions - 1) / kSplit + 1, true);
     benchmark::ClobberMemory();
   }
-  rate(state, 4.0 * kDims * kGroup * tokens * (depth + (tokens + 1) / 2.0), peak_of(*ops, &Probe::f32));
+  rate(state, 4.0 * kDims * kGroup * tokens * (depth + (tokens + 1) / 2.0), peak_of(*ops, type == KvType::bf16 ? &Probe::bf16 : &Probe::f32));
 }
 
 template <class Row>
@@ -115,12 +115,13 @@ void add_all() {
         for (int rows : {1, 4, 16, 64, 512})
           if (!slow || rows == 4) products->Arg(rows);
       }
-    for (int tokens : {1, 12, 16, 20}) {
-      auto* attend = benchmark::RegisterBenchmark(name(ops, "attention/tokens:" + std::to_string(tokens)).c_str(),
-                                                  attention, ops, tokens);
-      for (int depth : {256, 4096, 16384})
-        if (!slow || depth == 256) attend->Arg(depth);
-    }
+    for (const auto& [type, what] : {std::pair{KvType::f16, "f16"}, {KvType::bf16, "bf16"}})
+      for (int tokens : {1, 12, 16, 20}) {
+        auto* attend = benchmark::RegisterBenchmark(name(ops, std::string("attention/") + what + "/tokens:" + std::to_string(tokens)).c_str(),
+                                                    attention, ops, type, tokens);
+        for (int depth : {256, 4096, 16384})
+          if (!slow || depth == 256) attend->Arg(depth);
+      }
     const auto add_row = [&](const char* what, auto run) {
       benchmark::RegisterBenchmark(name(ops, what).c_str(), [ops, run](benchmark::State& state) {
         row(state, ops, run);

@@ -30,7 +30,7 @@ struct EngineOptions {
   int token_budget = 512;   // tokens of one step
   int max_running = 64;     // sequences of one step; at most token_budget
   int max_waiting = 1024;   // queue length; full: submit() fails
-  model::KvType kv_type = model::KvType::f16;  // of keys and values
+  model::KvType kv_type = model::KvType::bf16;  // of keys and values
   bool prefix_cache = true;                    // prompts that begin alike share blocks; changes speed, never an answer
   std::vector<TokenId> end_tokens{};           // the model's own
 };

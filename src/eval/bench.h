@@ -21,7 +21,7 @@ struct BenchOptions {
   std::vector<int> sequences = {1};  // computed together
   bool shared_prefix = false;        // decode also with one copy of those positions, for all sequences
   int repetitions = 5;
-  model::KvType kv = model::KvType::f16;
+  model::KvType kv = model::KvType::bf16;
   double most_kv_bytes = 1e18;  // more is refused
 };
 

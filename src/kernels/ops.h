@@ -19,12 +19,14 @@ inline constexpr int kMaxHeadDim = 512;
 
 enum class GateKind : uint8_t { silu, gelu_tanh };
 
-// Number types of cached keys and values. q8_0: each 32 of a head's values share a scale.
+// Number types of cached keys and values. q8_0: each 32 of a head's values share a scale. bf16 also multiplies in bf16: queries
+// and exponentials are rounded to it, sums are f32.
 enum class KvType : uint8_t { f16, bf16, f32, q8_0 };
 
 // Where one kv head's keys and values of one layer lie. Block b starts at base + b * stride: keys [head_dim][16 positions],
 // then values [16 positions][head_dim rounded up to 16]; with q8_0 then their scales in f32, [ceil(head_dim / 32)][16 positions]
-// and [16 positions][ceil(head_dim / 32)].
+// and [16 positions][ceil(head_dim / 32)]. bf16 lies in pairs that multiply together: keys [head_dim / 2][16 positions][2 dims],
+// values [8][head_dim rounded up to 16][2 positions].
 struct KvView {
   std::byte* base = nullptr;
   size_t stride = 0;

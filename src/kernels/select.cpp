@@ -47,10 +47,11 @@ const Probe& probe_of([[maybe_unused]] const Ops& ops) {
 size_t kv_bytes(KvType type, int head_dim) {
   const auto dims = static_cast<size_t>(head_dim), values = (dims + 15) / 16 * 16;
   size_t bytes = kPage * (dims + values);
-  if (type == KvType::q8_0) {
-    bytes += kPage * ((dims + 31) / 32) * 2 * sizeof(float);
-  } else {
-    bytes *= type == KvType::f32 ? 4 : 2;
+  switch (type) {
+    case KvType::f32: bytes *= 4; break;
+    case KvType::f16: bytes *= 2; break;
+    case KvType::bf16: bytes = 2 * kPage * ((dims + 1) / 2 * 2 + values); break;
+    case KvType::q8_0: bytes += kPage * ((dims + 31) / 32) * 2 * sizeof(float); break;
   }
   return (bytes + 63) / 64 * 64;
 }

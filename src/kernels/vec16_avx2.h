@@ -29,6 +29,7 @@ inline constexpr int kTileRowsF32 = 3, kTilePanelsF32 = 2;
 inline constexpr int kTileRowsBf16 = 3, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
+inline constexpr int kPairQueries = 3, kPairPages = 1, kPairChannels = 1;
 // Products of 4-bit weights are summed over a whole block in 16 bits: 8 groups of 2 * 15 * 127 are 30,480.
 inline constexpr bool kShortSums = true;
 // maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
@@ -100,6 +101,7 @@ UNISONO_INLINE Ints shift_left(Ints a) {
 }
 UNISONO_INLINE Vec to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
 UNISONO_INLINE Ints round_to_ints(Vec a) { return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)}; }
+UNISONO_INLINE Ints to_bits(Vec a) { return {_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)}; }
 UNISONO_INLINE Vec from_bits(Ints a) { return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)}; }
 UNISONO_INLINE Ints widen(const uint8_t* p) {
   const __m128i x = _mm_loadu_si128((const __m128i*)p);
@@ -206,6 +208,10 @@ UNISONO_INLINE Pairs load_pairs(const uint16_t* p) {
 UNISONO_INLINE void store_pairs(uint16_t* p, Pairs a) {
   _mm256_storeu_si256((__m256i*)p, a.lo);
   _mm256_storeu_si256((__m256i*)(p + 16), a.hi);
+}
+UNISONO_INLINE Pairs first_of_pairs(Pairs a) {
+  const __m256i first = _mm256_set1_epi32(0xffff);
+  return {_mm256_and_si256(a.lo, first), _mm256_and_si256(a.hi, first)};
 }
 template <int J, int Zero>
 UNISONO_INLINE __m256i byte_to_float_bits(__m256i a) {

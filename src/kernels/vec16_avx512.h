@@ -28,6 +28,7 @@ inline constexpr int kTileRowsF32 = 6, kTilePanelsF32 = 2;
 inline constexpr int kTileRowsBf16 = 7, kTilePanelsBf16 = 2;  // 14 chains hide the instruction's latency of 6
 inline constexpr int kTileQueries = 6, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 4, kFewPages = 4, kFewChannels = 4;
+inline constexpr int kPairQueries = 6, kPairPages = 4, kPairChannels = 4;
 inline constexpr bool kShortSums = false;  // 32-bit sums are as fast
 inline constexpr bool kBytesAreUnsigned = true;
 
@@ -44,9 +45,13 @@ UNISONO_INLINE void store_half(uint16_t* p, Vec a) {
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 UNISONO_INLINE __m256i bf16_bits(Vec a) {  // rounded to nearest even
+#if defined(__AVX512BF16__)
+  return (__m256i)_mm512_cvtneps_pbh(a);
+#else
   const __m512i bits = _mm512_castps_si512(a);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff)), 16));
+#endif
 }
 UNISONO_INLINE void store_bf16(uint16_t* p, Vec a) { _mm256_storeu_si256((__m256i*)p, bf16_bits(a)); }
 UNISONO_INLINE Vec load_bf16(const uint16_t* p) {
@@ -72,6 +77,7 @@ UNISONO_INLINE Ints shift_left(Ints a) {
 }
 UNISONO_INLINE Vec to_floats(Ints a) { return _mm512_cvtepi32_ps(a.v); }
 UNISONO_INLINE Ints round_to_ints(Vec a) { return {_mm512_cvtps_epi32(a)}; }
+UNISONO_INLINE Ints to_bits(Vec a) { return {_mm512_castps_si512(a)}; }
 UNISONO_INLINE Vec from_bits(Ints a) { return _mm512_castsi512_ps(a.v); }
 UNISONO_INLINE Ints widen(const uint8_t* p) { return {_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))}; }
 UNISONO_INLINE Ints widen(const int8_t* p) { return {_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p))}; }
@@ -112,6 +118,7 @@ UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
 
 UNISONO_INLINE Pairs load_pairs(const uint16_t* p) { return {_mm512_loadu_si512(p)}; }
 UNISONO_INLINE void store_pairs(uint16_t* p, Pairs a) { _mm512_storeu_si512(p, a.v); }
+UNISONO_INLINE Pairs first_of_pairs(Pairs a) { return {_mm512_and_si512(a.v, _mm512_set1_epi32(0xffff))}; }
 template <int J, int Zero>
 UNISONO_INLINE __m512i byte_to_float_bits(__m512i a) {
   const __m512i byte = _mm512_and_si512(_mm512_srli_epi32(a, 8 * J), _mm512_set1_epi32(255));

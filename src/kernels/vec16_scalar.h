@@ -31,6 +31,7 @@ inline constexpr int kTileRowsF32 = 2, kTilePanelsF32 = 1;
 inline constexpr int kTileRowsBf16 = 2, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 2, kTilePages = 1, kTileChannels = 1;
 inline constexpr int kFewQueries = 2, kFewPages = 1, kFewChannels = 1;
+inline constexpr int kPairQueries = 2, kPairPages = 1, kPairChannels = 1;
 inline constexpr bool kShortSums = false;  // 32-bit sums are as fast
 // dot() of 8-bit weights takes them as unsigned w + 128: the caller corrects by 128 times the activations' sum.
 inline constexpr bool kBytesAreUnsigned = true;
@@ -142,6 +143,11 @@ UNISONO_INLINE Ints round_to_ints(Vec a) {
   UNISONO_LANES r.v[i] = a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? static_cast<int32_t>(std::nearbyintf(a.v[i])) : INT32_MIN;
   return r;
 }
+UNISONO_INLINE Ints to_bits(Vec a) {
+  Ints r;
+  std::memcpy(r.v, a.v, sizeof a.v);
+  return r;
+}
 UNISONO_INLINE Vec from_bits(Ints a) {
   Vec r;
   std::memcpy(r.v, a.v, sizeof r.v);
@@ -217,6 +223,11 @@ UNISONO_INLINE Pairs load_pairs(const uint16_t* p) {
   return r;
 }
 UNISONO_INLINE void store_pairs(uint16_t* p, Pairs a) { std::memcpy(p, a.v, sizeof a.v); }
+// Each pair's second as 0.
+UNISONO_INLINE Pairs first_of_pairs(Pairs a) {
+  UNISONO_LANES a.v[2 * i + 1] = 0;
+  return a;
+}
 // Bytes 4 lane + 0 .. 3 (below 2^Bits), less Zero: as bf16 exact, the first and third in one pair, the second and fourth in
 // the other.
 template <int Bits, int Zero>

@@ -110,8 +110,8 @@ TEST(WindowStore, SameBitsAsAStoreThatKeepsEverything) {
     TinyWorld world(threads, TinyWorld::windowed_hparams(kWindow));
     const model::Hparams& h = world.hparams;
     const int n_blocks = kSequences * blocks_for(kLength);
-    model::KvStore whole(model::KvType::f16, h.n_layers, h.n_kv_heads, h.head_dim, n_blocks),
-        apart(model::KvType::f16, h.windowed, h.n_kv_heads, h.head_dim, n_blocks, n_blocks);
+    model::KvStore whole(model::KvType::bf16, h.n_layers, h.n_kv_heads, h.head_dim, n_blocks),
+        apart(model::KvType::bf16, h.windowed, h.n_kv_heads, h.head_dim, n_blocks, n_blocks);
     std::mt19937 rng(1);
     const auto text = random_tokens(rng, kLength);
     std::vector<std::vector<int32_t>> tables(kSequences), windows(kSequences);
@@ -158,7 +158,7 @@ std::vector<TokenId> likeliest(TinyWorld& world, std::vector<TokenId> text, int 
   const FlushDenormals flushed;
   const model::Hparams& h = world.hparams;
   const int longest = static_cast<int>(text.size()) + n;
-  model::KvStore kv(model::KvType::f16, h.n_layers, h.n_kv_heads, h.head_dim, blocks_for(longest));
+  model::KvStore kv(model::KvType::bf16, h.n_layers, h.n_kv_heads, h.head_dim, blocks_for(longest));
   std::vector<int32_t> table(static_cast<size_t>(blocks_for(longest)));
   std::iota(table.begin(), table.end(), 0);
   std::vector<TokenId> out;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "base/thread_team.h"
 #include "kernels/random.h"
@@ -18,6 +19,11 @@ struct Case {
   int head_dim, group, positions, window;
   KvType type;
 };
+
+float rounded_to_bf16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return bf16_to_float(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+}
 
 // One kv head with keys and values at scattered blocks.
 struct Fixture {
@@ -86,26 +92,35 @@ struct Fixture {
     switch (c.type) {
       case KvType::f32: return x[d];
       case KvType::f16: return half_to_float(float_to_half(x[d]));
-      case KvType::bf16: return bf16_to_float(static_cast<uint16_t>((std::bit_cast<uint32_t>(x[d]) + 0x7fff + (std::bit_cast<uint32_t>(x[d]) >> 16 & 1)) >> 16));
+      case KvType::bf16: return rounded_to_bf16(x[d]);
       case KvType::q8_0: break;
     }
     float top = 0;
     for (size_t i = d / 32 * 32; i < std::min(static_cast<size_t>(c.head_dim), d / 32 * 32 + 32); i++) top = std::max(top, std::fabs(x[i]));
     return static_cast<double>(top / 127) * std::nearbyint(x[d] * (127 / top));
   }
+  // With bf16 keys and values queries are rounded too, and exponentials as their split has them.
   std::vector<double> exact(int position, int head) const {
     const auto dim = static_cast<size_t>(c.head_dim);
+    const bool rounds = c.type == KvType::bf16;
     const float* q = &queries[static_cast<size_t>(position * c.group + head) * dim];
     const int from = c.window > 0 ? std::max(0, position - c.window + 1) : 0;
     std::vector<double> weight, out(dim);
     for (int p = from; p <= position; p++) {
       double s = 0;
-      for (size_t d = 0; d < dim; d++) s += q[d] * stored(&keys[static_cast<size_t>(p) * dim], d);
+      for (size_t d = 0; d < dim; d++) s += (rounds ? rounded_to_bf16(q[d]) : q[d]) * stored(&keys[static_cast<size_t>(p) * dim], d);
       weight.push_back(s);
     }
     const double top = *std::max_element(weight.begin(), weight.end());
     double sum = 0;
-    for (double& w : weight) sum += w = std::exp(w - top);
+    for (int p = from; p <= position;) {
+      const int end = std::min(position + 1, (p / kSplit + 1) * kSplit);
+      const auto split = std::span(weight).subspan(static_cast<size_t>(p - from), static_cast<size_t>(end - p));
+      const double own = *std::max_element(split.begin(), split.end());
+      for (double& w : split)
+        sum += w = (rounds ? rounded_to_bf16(static_cast<float>(std::exp(w - own))) : std::exp(w - own)) * std::exp(own - top);
+      p = end;
+    }
     for (size_t i = 0; i < weight.size(); i++)
       for (size_t d = 0; d < dim; d++) out[d] += weight[i] / sum * stored(&values[(static_cast<size_t>(from) + i) * dim], d);
     return out;
@@ -123,16 +138,24 @@ class Attention : public testing::TestWithParam<Case> {};
 TEST_P(Attention, EqualsASoftMaxInDouble) {
   FlushDenormals flushed;
   const Case c = GetParam();
+  // An exponential between two bf16 may fall to either, and a weight be off by 1/256; few do.
+  const double near = c.type == KvType::bf16 ? 1.0 / 256 : 1e-5, mean = c.type == KvType::bf16 ? 2e-4 : 1e-5;
+  double off = 0, count = 0;
   const Fixture f(c, best_ops());
   for (int position : {0, 1, 15, 16, 100, 255, 256, 300, 511, 600, 699}) {
     if (position >= c.positions) break;
     const auto y = f.run(best_ops(), position, 1);
     for (int h = 0; h < c.group; h++) {
       const auto want = f.exact(position, h);
-      for (size_t d = 0; d < want.size(); d++)
-        ASSERT_NEAR(y[static_cast<size_t>(h * c.head_dim) + d], want[d], 1e-5) << position << " head " << h << " dim " << d;
+      for (size_t d = 0; d < want.size(); d++) {
+        const double got = y[static_cast<size_t>(h * c.head_dim) + d];
+        ASSERT_NEAR(got, want[d], near) << position << " head " << h << " dim " << d;
+        off += std::fabs(got - want[d]);
+        count++;
+      }
     }
   }
+  EXPECT_LT(off / count, mean);
 }
 
 TEST_P(Attention, TheSameBitsHoweverItIsCut) {
@@ -187,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          testing::Values(Case{8, 2, 40, 0, KvType::f32}, Case{64, 3, 700, 0, KvType::f16}, Case{64, 4, 700, 0, KvType::f32},
                                          Case{256, 4, 600, 512, KvType::f16}, Case{64, 1, 700, 100, KvType::f16},
                                          Case{24, 7, 300, 16, KvType::f32}, Case{128, 8, 530, 0, KvType::f16},
-                                         Case{64, 3, 700, 0, KvType::bf16}, Case{40, 2, 300, 100, KvType::bf16},
+                                         Case{64, 3, 700, 0, KvType::bf16}, Case{40, 2, 300, 100, KvType::bf16}, Case{128, 8, 530, 0, KvType::bf16}, Case{7, 5, 300, 0, KvType::bf16},
                                          Case{64, 3, 700, 0, KvType::q8_0}, Case{96, 5, 600, 300, KvType::q8_0}, Case{40, 2, 300, 0, KvType::q8_0}),
                          [](const auto& t) {
                            const Case& c = t.param;
