@@ -33,14 +33,15 @@ std::string version_body(const ServeContext& context) { return to_text(JsonObjec
 HttpResponse health(const ServeContext& context) {
   const engine::EngineState state = context.engine.state();
   const bool ok = state.busy_s < std::chrono::duration<double>(context.longest_step).count();
-  return {.status = ok ? 200 : 503,
-          .body = to_text(JsonObject{{"status", ok ? "ok" : "stalled"},
-                                     {"busy_ms", static_cast<int64_t>(state.busy_s * 1000)},
-                                     {"running", state.running},
-                                     {"waiting", state.waiting},
-                                     {"blocks_free", state.blocks_free},
-                                     {"blocks_total", state.blocks_total},
-                                     {"steps", state.steps}})};
+  JsonObject body{{"status", ok ? "ok" : "stalled"},  {"busy_ms", static_cast<int64_t>(state.busy_s * 1000)},
+                  {"running", state.running},         {"waiting", state.waiting},
+                  {"blocks_free", state.blocks_free}, {"blocks_total", state.blocks_total}};
+  if (state.window_blocks_total > 0) {
+    body["window_blocks_free"] = state.window_blocks_free;
+    body["window_blocks_total"] = state.window_blocks_total;
+  }
+  body["steps"] = state.steps;
+  return {.status = ok ? 200 : 503, .body = to_text(body)};
 }
 
 }  // namespace unisono::serve

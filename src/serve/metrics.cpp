@@ -7,6 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace unisono::serve {
@@ -59,6 +60,19 @@ MetricFamily step_family(const engine::StepCounts& counts, const Labels& labels)
   return family;
 }
 
+// Of each kind of layers that has blocks of its own.
+MetricFamily blocks_family(const char* name, const char* help, const Labels& labels, int all, std::optional<int> window) {
+  MetricFamily family{.name = name, .help = help, .type = MetricType::Gauge, .metric = {}};
+  const auto add = [&](const char* layers, int value) {
+    Labels kind = labels;
+    kind["layers"] = layers;
+    family.metric.push_back(one(name, help, MetricType::Gauge, kind, value).metric[0]);
+  };
+  add(window ? "full" : "all", all);
+  if (window) add("window", *window);
+  return family;
+}
+
 // What the engine knows, made when somebody asks.
 class EngineMetrics final : public prometheus::Collectable {
  public:
@@ -79,11 +93,19 @@ class EngineMetrics final : public prometheus::Collectable {
     Labels cache = labels_;
     cache["block_size"] = std::to_string(s.block_tokens);
     cache["num_gpu_blocks"] = std::to_string(s.blocks_total);
+    std::optional<int> window_free, window_total;
+    if (s.window_blocks_total > 0) {
+      cache["num_window_blocks"] = std::to_string(s.window_blocks_total);
+      window_free = s.window_blocks_free;
+      window_total = s.window_blocks_total;
+    }
     return {
         gauge("vllm:num_requests_running", "Requests that take part in steps.", s.running),
         gauge("vllm:num_requests_waiting", "Requests in the queue.", s.waiting),
         gauge("vllm:kv_cache_usage_perc", "Share of the key/value blocks in use, 0 to 1.", used),
         one("vllm:cache_config_info", "Size and number of the key/value blocks.", MetricType::Gauge, cache, 1),
+        blocks_family("unisono:kv_blocks", "Key/value blocks.", labels_, s.blocks_total, window_total),
+        blocks_family("unisono:kv_blocks_free", "Of them, those in no request's use.", labels_, s.blocks_free, window_free),
         counter("vllm:num_preemptions_total", "Requests that gave their blocks back and computed again.", s.preemptions),
         counter("vllm:prefix_cache_queries_total", "Prompt tokens looked for in the prefix cache.", s.prefix_queries),
         counter("vllm:prefix_cache_hits_total", "Of them, those found.", s.prefix_hits),

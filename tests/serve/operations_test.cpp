@@ -284,6 +284,26 @@ TEST_F(OperationsTest, CountsWhatHappened) {
   EXPECT_EQ(metric("vllm:cache_config_info", "num_gpu_blocks=\"10\""), 1);
 }
 
+TEST_F(OperationsTest, BlocksOfWindowsAreToldApart) {
+  engine::EngineState state{.blocks_free = 80, .blocks_total = 100, .block_tokens = 16};
+  const Metrics metrics("tiny", [&] { return state; });
+  context_.engine.state = [&] { return state; };
+  serve();
+  EXPECT_THAT(ask(get("/health")), Not(HasSubstr("window")));
+  EXPECT_THAT(metrics.text(), HasSubstr(R"(unisono:kv_blocks_free{layers="all",model_name="tiny"} 80)"));
+  EXPECT_THAT(metrics.text(), Not(HasSubstr("window")));
+  EXPECT_THAT(metrics.text(), HasSubstr(R"(vllm:kv_cache_usage_perc{model_name="tiny"} 0.2)"));
+  state.window_blocks_total = 40;
+  state.window_blocks_free = 10;
+  EXPECT_THAT(ask(get("/health")), HasSubstr(R"("blocks_total":100,"window_blocks_free":10,"window_blocks_total":40,)"));
+  const std::string text = metrics.text();
+  EXPECT_THAT(text, HasSubstr(R"(num_gpu_blocks="100",num_window_blocks="40")"));
+  EXPECT_THAT(text, HasSubstr(R"(unisono:kv_blocks{layers="full",model_name="tiny"} 100)"));
+  EXPECT_THAT(text, HasSubstr(R"(unisono:kv_blocks{layers="window",model_name="tiny"} 40)"));
+  EXPECT_THAT(text, HasSubstr(R"(unisono:kv_blocks_free{layers="window",model_name="tiny"} 10)"));
+  EXPECT_THAT(text, HasSubstr(R"(vllm:kv_cache_usage_perc{model_name="tiny"} 0.75)")) << "of the fuller kind";
+}
+
 TEST_F(OperationsTest, TheMetricsAreBehindTheKeys) {
   serve(key_guard({"secret"}));
   EXPECT_THAT(ask(get("/metrics")), StartsWith("HTTP/1.1 401 "));
