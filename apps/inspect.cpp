@@ -44,7 +44,8 @@ int info_command(const InfoFlags& flags) {
   const model::Hparams& h = d->hparams;
   double file_bytes = 0;
   for (const auto& [type, bytes] : d->types) file_bytes += static_cast<double>(bytes);
-  auto cost = [&](model::KvType type) { return CacheCost(h, type, h.context_length); };
+  const int budget = engine::EngineOptions().token_budget;
+  auto cost = [&](model::KvType type) { return CacheCost(h, type, h.context_length, budget); };
   auto per_token = [&](model::KvType type) { return cost(type).block / model::kBlockTokens; };
   // Of a sequence that has left its window.
   auto per_window = [&](model::KvType type) { return cost(type).window_block * engine::WindowBlocks::most_held(h.window); };

@@ -142,13 +142,13 @@ int run(const ServeFlags& flags) {
   const sigset_t signals = hold_signals();
   auto keys = read_keys(flags.key_file);
   if (!keys) return complain(keys.error());
-  auto session = open_session(flags.model, false);
+  auto session = open_session(flags.model, false,
+                              {.token_budget = flags.token_budget,
+                               .max_running = flags.max_running,
+                               .max_waiting = flags.max_waiting,
+                               .prefix_cache = flags.prefix_cache == "on"});
   if (!session) return complain(session.error());
-  engine::EngineOptions& options = (*session)->engine_options;
-  options.token_budget = flags.token_budget;
-  options.max_running = flags.max_running;
-  options.max_waiting = flags.max_waiting;
-  options.prefix_cache = flags.prefix_cache == "on";
+  const engine::EngineOptions& options = (*session)->engine_options;
   const std::string numerics = flags.model.activations + " " + kv_type_name(flags.model) + " " + std::to_string(model::kNumericsVersion);
   auto print = fingerprint(flags.model.model, numerics, (*session)->team);
   if (!print) return complain(print.error());

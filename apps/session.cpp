@@ -37,7 +37,7 @@ Result<double> parse_size(const std::string& text) {
 
 Result<void> size_cache(const ModelFlags& flags, const model::Hparams& h, engine::EngineOptions& options) {
   const int context = flags.max_context > 0 ? std::min(flags.max_context, h.context_length) : h.context_length;
-  const CacheCost cost(h, kv_type(flags), context);
+  const CacheCost cost(h, kv_type(flags), context, options.token_budget);
   const int full = engine::blocks_for(context);
   double bytes = std::min(free_memory() / 4, cost.of(16 * full));
   if (!flags.kv_memory.empty()) {
@@ -64,7 +64,8 @@ Result<void> size_cache(const ModelFlags& flags, const model::Hparams& h, engine
 
 }  // namespace
 
-CacheCost::CacheCost(const model::Hparams& h, model::KvType type, int context) : window(h.window), max_context(context) {
+CacheCost::CacheCost(const model::Hparams& h, model::KvType type, int context, int budget)
+    : window(h.window), max_context(context), token_budget(budget) {
   const auto bytes = [&](int layers) {
     return static_cast<double>(model::KvStore::block_bytes(type, layers, h.n_kv_heads, h.head_dim));
   };
@@ -74,8 +75,7 @@ CacheCost::CacheCost(const model::Hparams& h, model::KvType type, int context) :
 }
 
 int CacheCost::window_blocks(int n_blocks) const {
-  const int budget = engine::EngineOptions().token_budget;
-  return window_block > 0 ? engine::WindowBlocks::good_number(n_blocks, window, max_context, budget) : 0;
+  return window_block > 0 ? engine::WindowBlocks::good_number(n_blocks, window, max_context, token_budget) : 0;
 }
 
 int CacheCost::blocks_in(double bytes) const {
@@ -159,15 +159,15 @@ Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
   return options;
 }
 
-Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine) {
+Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine, engine::EngineOptions options) {
   auto session = std::make_unique<Session>(thread_count(flags));
-  auto options = load_options(flags);
-  if (!options) return options.error();
-  auto loaded = engine::load(flags.model, *options, session->team);
+  auto loading = load_options(flags);
+  if (!loading) return loading.error();
+  auto loaded = engine::load(flags.model, *loading, session->team);
   if (!loaded) return loaded.error();
   session->loaded = std::move(*loaded);
   const model::Hparams& h = session->loaded->description.hparams;
-  auto& e = session->engine_options;
+  auto& e = session->engine_options = std::move(options);
   if (auto sized = size_cache(flags, h, e); !sized) return sized.error();
   e.kv_type = kv_type(flags);
   e.end_tokens = session->loaded->description.end_tokens;

@@ -30,9 +30,10 @@ int thread_count(const ModelFlags& flags);
 model::KvType kv_type(const ModelFlags& flags);
 std::string kv_type_name(const ModelFlags& flags);  // never "auto"
 
-// What the key/value cache of a model takes, in bytes, when sequences are up to max_context long.
+// What the key/value cache of a model takes, in bytes, when sequences are up to max_context long and steps compute up to
+// token_budget tokens.
 struct CacheCost {
-  CacheCost(const model::Hparams& hparams, model::KvType type, int max_context);
+  CacheCost(const model::Hparams& hparams, model::KvType type, int max_context, int token_budget);
   // With so many blocks of 16 positions, those of windowed layers with it.
   double of(int n_blocks) const { return n_blocks * block + window_blocks(n_blocks) * window_block; }
   int window_blocks(int n_blocks) const;
@@ -41,7 +42,7 @@ struct CacheCost {
 
   double block = 0;         // 16 positions in all layers, or all without blocks of their own
   double window_block = 0;  // in the layers with blocks of their own; 0: there are none
-  int window = 0, max_context = 0;
+  int window = 0, max_context = 0, token_budget = 0;
 };
 Result<engine::LoadOptions> load_options(const ModelFlags& flags);  // shows progress on stderr when it is a terminal
 double free_memory();  // bytes that can be had without pressing on others, by the kernel's estimate
@@ -55,8 +56,10 @@ struct Session {
   std::unique_ptr<engine::Engine> engine{};
 };
 
-// Loads with a progress line on stderr (when it is a terminal). with_engine: starts the engine too.
-Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine);
+// Loads with a progress line on stderr (when it is a terminal). with_engine: starts the engine too. options: the engine's
+// in what neither the flags nor the model say.
+Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine,
+                                              engine::EngineOptions options = {});
 
 // "unisono: <sentence>" on stderr; returns the exit code for bad input, 2.
 int complain(const Error& error);

@@ -41,8 +41,8 @@ class Scheduler {
   // whose turn is longest ago, of its own to the oldest. One that waits is admitted in its turn while blocks allow, with
   // the blocks of its beginning that the index has, but for the last token, whose logits are wanted, and for prompt tokens
   // whose log-probabilities are. When a running sequence needs a block and none is free, or a more urgent one waits for
-  // room that there would be then, the newest of the lowest urgency gives way: its blocks are released, it waits ahead of its equals and computes
-  // its tokens again later.
+  // room that there would be then, the newest of the lowest urgency gives way: its blocks are released, it waits ahead of
+  // its equals and computes its tokens again later.
   std::span<const PlanItem> plan();
   // The step was computed: advances the counters, and enters the blocks that became full in the index. Where another has
   // the same content, the sequence goes on with that one. The caller adds the chosen tokens to n_tokens.
