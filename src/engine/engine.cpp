@@ -309,6 +309,7 @@ void Engine::Impl::deliver() {
 void Engine::Impl::deliver_token(Job& job, Pick& pick) {
   if (job.output.n_tokens() == 0) job.first_token = Clock::now();
   job.append(*pick.token);
+  if (job.thoughts) job.thoughts->push(*pick.token);
   Delta delta;
   job.output.push(*pick.token, delta);
   if (job.constraint && !delta.finish) {

@@ -11,6 +11,7 @@
 #include "engine/output.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
+#include "engine/thought_watch.h"
 #include "grammar/matcher.h"
 #include "text/tokenizer.h"
 
@@ -40,6 +41,7 @@ struct Job : Sequence {
       constraint = request.constraint;
       allowed.resize(constraint->mask_words());
     }
+    if (request.thoughts) thoughts.emplace(*request.thoughts, tokenizer);
     if (decode::has_penalties(request.sampling)) {
       counts.emplace(static_cast<size_t>(longest));
       for (const TokenId token : tokens) counts->add_prompt(token);
@@ -60,6 +62,7 @@ struct Job : Sequence {
   std::optional<decode::TokenCounts> counts{};   // with penalties
   std::optional<grammar::Matcher> constraint{};  // after the answer so far
   std::vector<uint64_t> allowed{};               // with a constraint: what it allows next, as StepRows::pick fills it
+  std::optional<ThoughtWatch> thoughts{};        // where they have a budget
   std::vector<TokenResult> prompt_results{};     // of prompt tokens 1, 2, ..., as far as scored
   Clock::time_point submitted{}, started{}, first_token{};
   bool has_started = false;

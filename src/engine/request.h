@@ -66,11 +66,21 @@ struct Delta {
 
 inline constexpr size_t kMaxSaltBytes = 256;
 
+// How much of an answer may be thoughts. They stand between two texts; when they have taken so many tokens, the end's text
+// comes next, whatever the model would choose; a character that they have begun may first become whole.
+struct ThoughtBudget {
+  std::string begin{}, end{};
+  int max_tokens = 0;  // of all thoughts, their begin not counted
+  bool open = false;   // the prompt ends within a thought; else the answer may begin with one
+  bool again = false;  // thoughts may begin anywhere in the answer
+};
+
 struct Request {
   std::vector<TokenId> prompt{};  // at least one token
   decode::SamplingParams sampling{};
   // What the answer must belong to, at its beginning; end tokens are allowed only where it is complete.
   std::optional<grammar::Matcher> constraint{};
+  std::optional<ThoughtBudget> thoughts{};
   int max_tokens = 16;                 // at least 1
   std::vector<std::string> stop{};     // non-empty strings; the text ends before the first match
   std::vector<TokenId> stop_tokens{};  // besides the model's own end tokens

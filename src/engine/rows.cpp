@@ -23,6 +23,14 @@ TokenResult score(TokenId token, std::span<const float> logits, int n_top, bool 
   return result;
 }
 
+// What must end a thought here, where the constraint has room for it.
+std::optional<TokenId> due(const Job& job) {
+  const auto token = job.thoughts ? job.thoughts->due() : std::nullopt;
+  if (!token || job.allowed.empty()) return token;
+  const auto id = static_cast<size_t>(*token);
+  return (job.allowed[id / 64] >> (id % 64) & 1) != 0 ? token : std::nullopt;
+}
+
 }  // namespace
 
 StepRows::StepRows(int token_budget, int max_running, int n_threads) : scratch_(static_cast<size_t>(n_threads)) {
@@ -83,12 +91,14 @@ void StepRows::pick_row(const LogitsRow& row, std::span<const float> logits, Scr
     pick.token = job.tokens[static_cast<size_t>(row.position) + 1];
   } else {
     if (job.constraint) job.constraint->mask(job.allowed);  // a job has one choice in a step: no other thread is at it
-    pick.token = decode::sample({.logits = logits,
-                                 .counts = job.counts ? &*job.counts : nullptr,
-                                 .banned = job.output.banned(),
-                                 .allowed = job.allowed,
-                                 .position = static_cast<uint64_t>(row.position) + 1},
-                                job.request.sampling, scratch.sampler);
+    pick.token = due(job);
+    if (!pick.token)
+      pick.token = decode::sample({.logits = logits,
+                                   .counts = job.counts ? &*job.counts : nullptr,
+                                   .banned = job.output.banned(),
+                                   .allowed = job.allowed,
+                                   .position = static_cast<uint64_t>(row.position) + 1},
+                                  job.request.sampling, scratch.sampler);
   }
   if (pick.token && (row.scores_prompt || job.request.logprobs))
     pick.result = score(*pick.token, logits, job.request.top_logprobs, row.scores_prompt, scratch.logprobs, scratch.top);

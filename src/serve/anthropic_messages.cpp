@@ -56,8 +56,7 @@ class Turns {
       static constexpr std::string_view kSignature[] = {"signature"};
       block.ignore(kSignature);
       const auto thought = block.needed_string("thinking");
-      turn(role)["reasoning_content"] = thought.value_or("");
-      return;
+      return append(turn(role)["reasoning_content"], thought.value_or(""));
     }
     static constexpr std::string_view kCitations[] = {"citations"};
     if (role == "assistant") block.ignore(kCitations);  // of an answer that is sent back as it came
@@ -81,13 +80,10 @@ class Turns {
                         {"content", content ? read_text_content(block, *content, "content", kText) : ""}});
   }
 
-  void say(const std::string& role, std::string text) {
-    Json& content = turn(role)["content"];
-    if (content.is_null()) {
-      content = std::move(text);
-    } else {
-      content = std::string(content.get_string()) + "\n" + text;
-    }
+  void say(const std::string& role, std::string text) { append(turn(role)["content"], std::move(text)); }
+
+  static void append(Json& to, std::string text) {
+    to = to.is_null() ? std::move(text) : std::string(to.get_string()) + "\n" + text;
   }
 
   JsonObject& turn(const std::string& role) {
@@ -174,20 +170,44 @@ void read_message_tools(Fields& fields, ChatCall& call) {
     fields.fail(renamed(*std::move(error), {{".function.parameters", ".input_schema"}, {".function", ""}}));
 }
 
-// {"type": "enabled" | "adaptive" | "disabled", "budget_tokens"}: whether the model thinks is its template's business;
-// thoughts are told unless they are not wanted.
+// What thoughts may take of the answer.
+std::optional<int> read_budget(Fields& thinking, std::optional<int> max_tokens) {
+  const auto budget = thinking.integer("budget_tokens", 1, INT32_MAX);
+  if (!budget) thinking.required("budget_tokens");
+  if (!budget) return {};
+  if (max_tokens && *budget >= *max_tokens)
+    thinking.fail("budget_tokens", "invalid_value",
+                  "'thinking.budget_tokens' must be less than 'max_tokens' (" + std::to_string(*max_tokens) + "), not " +
+                      std::to_string(*budget) + ".");
+  return static_cast<int>(*budget);
+}
+
+// {"type": "enabled" | "adaptive" | "disabled", "budget_tokens", "display"}. The variables are those by which templates
+// know whether to think, and Seed-OSS's for how long.
 void read_thinking(Fields& fields, ChatCall& call) {
   const JsonObject* thinking = fields.object("thinking");
   if (!thinking) return;
   Fields inner(*thinking, "thinking.");
   const auto type = inner.needed_string("type");
-  if (type == "disabled") {
-    call.input.variables["enable_thinking"] = false;
-    call.tell_reasoning = false;
-  } else if (type) {
-    inner.fail(
-        "type", "unsupported_value",
-        "'thinking.type' can only be disabled here, not " + shown(Json(*type)) + ": a model that thinks does so unasked.");
+  const bool thinks = type == "enabled" || type == "adaptive";
+  if (type && !thinks && type != "disabled")
+    inner.fail("type", "unsupported_value",
+               "'thinking.type' must be enabled, adaptive or disabled, not " + shown(Json(*type)) + ".");
+  for (const char* name : {"enable_thinking", "thinking"}) call.input.variables[name] = thinks;
+  call.tell_reasoning = thinks;
+  if (thinks) {
+    call.thinking = ChatCall::Thinking{.field = "thinking.type"};
+    if (type == "enabled") call.thinking->budget = read_budget(inner, call.generation.max_tokens);
+    if (call.thinking->budget) call.input.variables["thinking_budget"] = *call.thinking->budget;
+    const auto display = inner.string("display");
+    call.tell_reasoning = display != "omitted";
+    if (display && *display != "omitted" && *display != "summarized")
+      inner.fail("display", "invalid_value",
+                 "'thinking.display' must be summarized or omitted, not " + shown(Json(*display)) + ".");
+    if (call.input.continue_final_message)
+      inner.fail("type", "unsupported_value",
+                 "'thinking.type' can't be " + *type +
+                     " when the last message is the assistant's: thoughts begin an answer, and this one has begun.");
   }
   if (const auto error = inner.finish()) fields.fail(*error);
 }

@@ -6,11 +6,33 @@ namespace unisono::serve {
 
 namespace {
 
+constexpr ReasoningSyntax kHarmonyThought{"<|channel|>analysis<|message|>", "<|end|>"};
 constexpr size_t kTail = 32;  // tokens: enough for the tag that opens or closes reasoning
 
 std::string end_of(const text::Tokenizer& tokenizer, const std::vector<engine::TokenId>& prompt) {
   const size_t begin = prompt.size() - std::min(prompt.size(), kTail);
   return text::detokenize(tokenizer, {prompt.begin() + static_cast<int64_t>(begin), prompt.end()}, true);
+}
+
+bool is_harmony(const ServeContext& context) { return context.chat.tools->values == ToolSyntax::Values::harmony; }
+
+// Refused: thinking where the model doesn't.
+std::optional<ApiError> plan_thoughts(const ServeContext& context, const ChatCall::Thinking& thinking, Reasoning reasoning,
+                                      engine::Request& request) {
+  const bool harmony = is_harmony(context);
+  if (reasoning == Reasoning::none && !harmony)
+    return ApiError{.message = "'" + thinking.field + "' can only be disabled here: the model '" + context.model.name +
+                               "' has no thoughts before its answers.",
+                    .param = thinking.field,
+                    .code = "unsupported_value"};
+  if (!thinking.budget) return {};
+  const ReasoningSyntax marks = harmony ? kHarmonyThought : *context.chat.reasoning;
+  request.thoughts = {.begin = std::string(marks.begin),
+                      .end = std::string(marks.end),
+                      .max_tokens = *thinking.budget,
+                      .open = !harmony && reasoning == Reasoning::open,
+                      .again = harmony};
+  return {};
 }
 
 }  // namespace
@@ -30,6 +52,9 @@ Parsed<std::shared_ptr<const AnswerReading>> plan_chat(const ServeContext& conte
   auto reading = std::make_shared<AnswerReading>();
   reading->syntax = context.chat;
   reading->reasoning = reasoning_after(end_of(*context.tokenizer, prompt), context.chat.reasoning);
+  if (call.thinking)
+    if (auto error = plan_thoughts(context, *call.thinking, reading->reasoning, generation.request))
+      return *std::move(error);
   reading->split_reasoning = call.split_reasoning;
   reading->tell_reasoning = call.tell_reasoning;
   std::optional<grammar::Shape> content;
@@ -39,8 +64,8 @@ Parsed<std::shared_ptr<const AnswerReading>> plan_chat(const ServeContext& conte
     return ApiError{.message = shape.error().message, .param = shape.error().subject, .code = "invalid_constraint"};
   reading->tools = std::move(call.tools);
   // The texts that tell the parts of an answer apart may be control tokens.
-  const bool has_parts = reading->reasoning != Reasoning::none || reading->tools.choice != ToolCall::Choice::none ||
-                         context.chat.tools->values == ToolSyntax::Values::harmony;
+  const bool has_parts =
+      reading->reasoning != Reasoning::none || reading->tools.choice != ToolCall::Choice::none || is_harmony(context);
   if (has_parts && !context.chat.marks.empty()) generation.request.show_special = true;
   if (!*shape) return std::shared_ptr<const AnswerReading>(std::move(reading));
   const std::string field = generation.constraint ? generation.constraint->field : "tools";

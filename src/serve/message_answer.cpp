@@ -99,8 +99,15 @@ class MessageAnswer final : public Answer {
 
   std::string close() {
     if (blocks_.empty() || !blocks_.back().open) return {};
-    blocks_.back().open = false;
-    return sse_named_event({{"type", "content_block_stop"}, {"index", blocks_.size() - 1}});
+    Block& block = blocks_.back();
+    block.open = false;
+    const size_t index = blocks_.size() - 1;
+    std::string events;
+    // Anthropic signs thoughts; here nothing is to be proved by that.
+    if (block.kind == Kind::reasoning)
+      events = sse_named_event(
+          {{"type", "content_block_delta"}, {"index", index}, {"delta", {{"type", "signature_delta"}, {"signature", ""}}}});
+    return events + sse_named_event({{"type", "content_block_stop"}, {"index", index}});
   }
 
   // Anthropic's words where it has them; "deadline" and "cancelled" are ours.

@@ -1,6 +1,9 @@
 // The body of POST /v1/chat/completions, checked and taken apart.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "serve/openai_params.h"
 #include "serve/tools.h"
 #include "text/chat_template.h"
@@ -13,6 +16,12 @@ struct ChatCall {
   ToolCall tools{};
   bool split_reasoning = true;  // reasoning has a field of its own; false: it stays in the content
   bool tell_reasoning = true;
+  // The answer must be able to begin with thoughts, of up to so many tokens. field: what asks for it.
+  struct Thinking {
+    std::string field{};
+    std::optional<int> budget{};
+  };
+  std::optional<Thinking> thinking{};
 };
 
 Parsed<ChatCall> parse_chat(const Json& body, const ModelFacts& model);

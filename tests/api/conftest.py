@@ -23,7 +23,7 @@ class Server:
     def __init__(self, *flags, model=None, context=2048):
         binary = Path(os.environ.get("UNISONO_BINARY", ROOT / "build/release/unisono"))
         models = Path(os.environ.get("UNISONO_MODELS", Path.home() / ".cache/unisono/models"))
-        model = model or models / f"{MODEL}.Q4_1.gguf"
+        model = self.model = model or models / f"{MODEL}.Q4_1.gguf"
         for path in (binary, model):
             if not path.is_file():
                 pytest.skip(f"{path} is not there")

@@ -463,6 +463,63 @@ TEST_F(ApiTest, MessagesAreChatsInAnotherDress) {
   EXPECT_THAT(stream("/v1/messages", body + R"(5,"stream":true})").back(), HasSubstr("api_error"));
 }
 
+TEST_F(ApiTest, MessagesTellThoughts) {
+  constexpr ReasoningSyntax kThink{"<think>", "</think>"};
+  auto parsed = text::ChatTemplate::parse(
+      "{% for m in messages %}{{ m.role }}:{{ m.reasoning_content }}{{ m.content }};{% endfor %}assistant:"
+      "{% if enable_thinking %}<think>{% else %}<think></think>{% endif %}",
+      "<|begin|>", "<|end|>");
+  ASSERT_TRUE(parsed.ok());
+  const text::ChatTemplate thinks = *std::move(parsed);
+  const std::string body =
+      R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":50,"thinking":{"type":"enabled","budget_tokens":40})";
+  Answer answer = ask(post("/v1/messages", body + "}"));
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_THAT(str(answer.body.at("error").at("message")),
+              StartsWith("'thinking.type' can only be disabled here: the model 'tiny'"));
+  context_.chat_template = &thinks;
+  context_.chat.reasoning = &kThink;
+  engine_.answer = "Hm, so.\n</think>\n\nYes.";
+  answer = ask(post("/v1/messages", body + "}"));
+  EXPECT_EQ(to_text(answer.body.at("content")),
+            R"([{"type":"thinking","thinking":"Hm, so.","signature":""},{"type":"text","text":"Yes."}])");
+  const engine::Request request = engine_.requests().back();
+  EXPECT_THAT(text::detokenize(byte_tokenizer(), request.prompt, true), EndsWith("assistant:<think>"));
+  ASSERT_TRUE(request.thoughts);
+  EXPECT_EQ(request.thoughts->end, "</think>");
+  EXPECT_EQ(request.thoughts->max_tokens, 40);
+  EXPECT_TRUE(request.thoughts->open);
+
+  std::vector<std::string> types;
+  std::string thought, text;
+  for (const std::string& data : stream("/v1/messages", body + R"(,"stream":true})")) {
+    const Json event = *parse_json(data);
+    std::string type = str(event.at("type"));
+    if (type == "content_block_start") type = str(event.at("content_block").at("type"));
+    if (type == "content_block_delta") {
+      type = str(event.at("delta").at("type"));
+      if (type == "thinking_delta") thought += str(event.at("delta").at("thinking"));
+      if (type == "text_delta") text += str(event.at("delta").at("text"));
+    }
+    if (types.empty() || types.back() != type) types.push_back(type);
+  }
+  EXPECT_THAT(types,
+              ElementsAre("message_start", "ping", "thinking", "thinking_delta", "signature_delta", "content_block_stop",
+                          "text", "text_delta", "content_block_stop", "message_delta", "message_stop"));
+  EXPECT_EQ(thought, "Hm, so.");
+  EXPECT_EQ(text, "Yes.");
+
+  const std::string history =
+      R"({"max_tokens":50,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":)" +
+      to_text(answer.body.at("content")) + R"(},{"role":"user","content":"Why?"}],"thinking":)";
+  EXPECT_EQ(ask(post("/v1/messages", history + R"({"type":"adaptive"}})")).status, 200);
+  EXPECT_THAT(text::detokenize(byte_tokenizer(), engine_.requests().back().prompt, true),
+              HasSubstr("assistant:Hm, so.Yes.;user:Why?;"));
+  EXPECT_FALSE(engine_.requests().back().thoughts);
+  answer = ask(post("/v1/messages", history + R"({"type":"adaptive","display":"omitted"}})"));
+  EXPECT_EQ(to_text(answer.body.at("content")), R"([{"type":"text","text":"Yes."}])");
+}
+
 TEST_F(ApiTest, RefusalsNameTheField) {
   Answer answer = complete(R"("temperature":"hot")");
   EXPECT_EQ(answer.status, 400);

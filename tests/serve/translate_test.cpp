@@ -183,6 +183,26 @@ TEST(ParseMessages, BlocksAreMessages) {
   EXPECT_FALSE(open.input.add_generation_prompt);
 }
 
+TEST(ParseMessages, ThinkingIsAskedForWithItsBudget) {
+  ChatCall call = message(R"("thinking":{"type":"enabled","budget_tokens":4})");
+  ASSERT_TRUE(call.thinking);
+  EXPECT_EQ(call.thinking->budget, 4);
+  EXPECT_TRUE(call.tell_reasoning);
+  EXPECT_EQ(to_text(call.input.variables), R"({"enable_thinking":true,"thinking":true,"thinking_budget":4})");
+  call = message(R"("thinking":{"type":"adaptive","display":"omitted"})");
+  ASSERT_TRUE(call.thinking);
+  EXPECT_FALSE(call.thinking->budget);
+  EXPECT_FALSE(call.tell_reasoning);
+  call = message(R"("thinking":{"type":"disabled"})");
+  EXPECT_FALSE(call.thinking);
+  EXPECT_EQ(to_text(call.input.variables), R"({"enable_thinking":false,"thinking":false})");
+  EXPECT_EQ(to_text(message().input.variables), "{}") << "unsaid, it is the template's business";
+  const ChatCall twice = message(R"("messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[
+    {"type":"thinking","thinking":"One.","signature":""},{"type":"thinking","thinking":"Two.","signature":""},
+    {"type":"text","text":"A"}]},{"role":"user","content":"So?"}])");
+  EXPECT_EQ(twice.input.messages.at(1).at("reasoning_content"), "One.\nTwo.");
+}
+
 TEST(ParseMessages, ToolsAreThoseOfChats) {
   const std::string tools =
       R"("tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{}},"cache_control":null}])";
@@ -215,7 +235,14 @@ TEST(ParseMessages, RefusesByName) {
       {R"("system":5)", "system", "invalid_type"},
       {R"("stop_sequences":[5])", "stop_sequences", "invalid_type"},
       {R"("stop":["a"])", "stop", "unknown_parameter"},
-      {R"("thinking":{"type":"enabled","budget_tokens":1024})", "thinking.type", "unsupported_value"},
+      {R"("thinking":{"type":"enabled","budget_tokens":5})", "thinking.budget_tokens", "invalid_value"},
+      {R"("thinking":{"type":"enabled","budget_tokens":0})", "thinking.budget_tokens", "invalid_value"},
+      {R"("thinking":{"type":"enabled"})", "thinking.budget_tokens", "missing_required_parameter"},
+      {R"("thinking":{"type":"adaptive","budget_tokens":2})", "thinking.budget_tokens", "unknown_parameter"},
+      {R"("thinking":{"type":"between_tools"})", "thinking.type", "unsupported_value"},
+      {R"("thinking":{"type":"adaptive","display":"loud"})", "thinking.display", "invalid_value"},
+      {R"("thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"He"}])",
+       "thinking.type", "unsupported_value"},
       {R"("tools":[{"type":"bash_20250124","name":"bash"}])", "tools[0].type", "unsupported_value"},
       {R"("tools":[{"description":"x","input_schema":{}}])", "tools[0].name", "missing_required_parameter"},
       {R"("tools":[{"name":"f","input_schema":5}])", "tools[0].input_schema", "invalid_type"},
