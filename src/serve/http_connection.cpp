@@ -86,7 +86,6 @@ void Connection::next_request() {
   state_ = State::reading;
   header_accepted_ = false;
   record_ = {.remote = remote_};
-  owner_.clear();
   more_headers_.clear();
   begun_ = std::chrono::steady_clock::now();
   parser_.emplace();
@@ -103,7 +102,10 @@ void Connection::parse() {
     error_code failure;
     used = parser_->put(in_.data(), failure);
     in_.consume(used);
-    if (failure && failure != http::error::need_more) return refuse(parse_error(failure, core_->limits));
+    if (failure && failure != http::error::need_more) {
+      note_head();
+      return refuse(parse_error(failure, core_->limits));
+    }
     if (parser_->is_header_done() && !header_accepted_ && !accept_header()) return;
     if (failure) break;
   }
@@ -111,9 +113,19 @@ void Connection::parse() {
   read();
 }
 
+// For whatever is told of the request and to whom: of a header that is refused, as far as it was understood.
+HttpRequest Connection::note_head() {
+  HttpRequest head = request_head();
+  record_.method = head.method;
+  record_.path = head.path;
+  more_headers_ = core_->cors.headers(head);
+  return head;
+}
+
 // Decides by the header alone whether the body is wanted.
 bool Connection::accept_header() {
   header_accepted_ = true;
+  const HttpRequest head = note_head();
   const auto& header = parser_->get();
   if (header.version() == 11 && header[http::field::host].empty() && header.find(http::field::host) == header.end()) {
     refuse({.status = 400, .message = "The request has no Host header.", .code = "bad_http"});
@@ -123,17 +135,13 @@ bool Connection::accept_header() {
     refuse({.status = 400, .message = "The request's target must be a path beginning with '/'.", .code = "bad_http"});
     return false;
   }
-  const HttpRequest head = request_head();
-  record_.method = head.method;
-  record_.path = head.path;
-  more_headers_ = core_->cors.headers(head);
   if (core_->guard && !core_->cors.is_question(head)) {
     const Verdict verdict = core_->guard(head);
     if (verdict.refusal) {
       refuse(*verdict.refusal);
       return false;
     }
-    record_.owner = owner_ = verdict.owner;
+    record_.owner = verdict.owner;
   }
   if (!reserve_body()) return false;
   if (parser_->is_done()) return true;
@@ -205,9 +213,10 @@ void Connection::dispatch() {
   chunked_ = parser_->get().version() >= 11;
   keep_alive_ = parser_->keep_alive() && !core_->draining;
   complete_ = false;
-  exchange_ = std::make_shared<Exchange>(core_, shared_from_this(), Origin{owner_, std::chrono::steady_clock::now()});
+  exchange_ =
+      std::make_shared<Exchange>(core_, shared_from_this(), Origin{record_.owner, std::chrono::steady_clock::now()});
   HttpRequest request = request_head();
-  request.owner = owner_;
+  request.owner = record_.owner;
   request.body = std::move(parser_->get().body());
   if (core_->cors.is_question(request)) {
     exchange_->send(Cors::answer());

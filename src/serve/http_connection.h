@@ -104,6 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void dispatch();
   void run_handler(const Route& route, HttpRequest request);
   HttpRequest request_head() const;
+  HttpRequest note_head();
 
   void refuse(const ApiError& error);
   void respond(const HttpResponse& response);
@@ -136,7 +137,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::chrono::steady_clock::time_point begun_{};
   AccessRecord record_{};
   std::string remote_{};
-  std::string owner_{};
   Headers more_headers_{};  // of the answer, CORS's
 
   std::shared_ptr<Exchange> exchange_{};

@@ -520,6 +520,22 @@ TEST_F(ApiTest, MessagesTellThoughts) {
   EXPECT_EQ(to_text(answer.body.at("content")), R"([{"type":"text","text":"Yes."}])");
 }
 
+TEST_F(ApiTest, ErrorsBeforeAHandlerHaveItsPathsShape) {
+  HttpOptions small;
+  small.limits.body_bytes = 100;
+  server_ = *HttpServer::start("127.0.0.1", 0, make_api(context_), std::move(small));
+  const std::string body(200, ' ');
+  Answer answer = ask(post("/v1/messages", body));
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_EQ(answer.body.at("type"), "error");
+  EXPECT_EQ(answer.body.at("error").at("type"), "request_too_large");
+  answer = ask(post("/v1/chat/completions", body));
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_EQ(answer.body.at("error").at("code"), "body_too_large");
+  EXPECT_EQ(ask("POST /v1/messages HTTP/1.1\r\nContent-Length: 5\r\n\r\n{   }").body.at("type"), "error") << "no Host";
+  EXPECT_EQ(ask("POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n").body.at("type"), "error");
+}
+
 TEST_F(ApiTest, RefusalsNameTheField) {
   Answer answer = complete(R"("temperature":"hot")");
   EXPECT_EQ(answer.status, 400);
