@@ -1,13 +1,17 @@
-"""What bench/compare, bench/serve and bench/load share: where programs are, measurements that survive an interruption, tables.
+"""What the programs of bench/ share: where programs are, servers, measurements that survive an interruption, tables.
 
 Never measures anything itself, and never touches a model.
 """
 import json
 import os
+import signal
+import socket
 import statistics
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,8 +29,6 @@ def die(text):
 def add_common_arguments(parser, out):
     parser.add_argument("--program", type=Path, default=Path(os.environ.get("UNISONO", ROOT / "build/release/unisono")),
                         help="the unisono to measure (environment: UNISONO)")
-    parser.add_argument("--peers", type=Path, default=Path(os.environ.get("PEERS", ROOT.parent / "shared/peers")),
-                        help="the folder of bench_openvino.py and bench_vllm.py, which measure those (environment: PEERS)")
     parser.add_argument("--installed", type=Path, default=Path(os.environ.get("PEERS_DIR") or HOME / ".cache/unisono-peers"),
                         help="where llamacpp/build/bin and the Python environments openvino and vllm are (environment: PEERS_DIR)")
     parser.add_argument("--engines", default="unisono,llama.cpp,OpenVINO,vLLM", help="which to measure; those that aren't there are skipped")
@@ -39,7 +41,6 @@ class Peers:
     """The other engines, as far as they are installed."""
 
     def __init__(self, args):
-        self.scripts = args.peers
         self.installed = args.installed
         self.llama = self.installed / "llamacpp/build/bin"
 
@@ -68,6 +69,75 @@ class Peers:
             else:
                 out.append(engine)
         return out
+
+
+class Server:
+    """A server in a process group of its own, frozen while others are measured."""
+
+    def __init__(self, engine, command, log, environment):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.engine = engine
+        self.log = log
+        command = [str(c).replace("PORT", str(self.port)) for c in command]
+        self.process = subprocess.Popen(command, stdout=log.open("w"), stderr=subprocess.STDOUT, start_new_session=True,
+                                        env={**os.environ, **environment})
+
+    def wait(self, seconds):
+        """True when it answers; says why not."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                say(f"without {self.engine}: it ended with exit code {self.process.returncode}; see {self.log}")
+                return False
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
+                    if answer.status == 200:
+                        return True
+            except (urllib.error.URLError, OSError):
+                pass
+            time.sleep(0.5)
+        say(f"without {self.engine}: not ready after {seconds} s; see {self.log}")
+        return False
+
+    def send(self, number_of_signal):
+        try:
+            os.killpg(self.process.pid, number_of_signal)
+        except ProcessLookupError:
+            pass
+
+    def freeze(self):
+        self.send(signal.SIGSTOP)
+
+    def thaw(self):
+        self.send(signal.SIGCONT)
+
+    def stop(self):
+        self.thaw()
+        self.send(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.send(signal.SIGKILL)
+            self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def served(program, model, *flags):
+    """unisono's server of this model, ready; `with` stops it. Without one the program ends."""
+    log = ROOT / "build/serve.log"
+    log.parent.mkdir(exist_ok=True)
+    server = Server("unisono", [program, "serve", model, "--port", "PORT", *flags], log, {})
+    if not server.wait(600):
+        server.stop()
+        die("there is no server to measure")
+    return server
 
 
 class Store:

@@ -7,12 +7,12 @@ left. The schema's arrays are too long to end, and it has strings, numbers, choi
 import argparse
 import json
 import os
-import re
 import statistics
-import subprocess
 import sys
 import time
 import urllib.request
+
+from common import served
 
 ITEM = {"type": "object", "required": ["name", "age", "kind", "tags", "at"], "additionalProperties": False, "properties": {
     "name": {"type": "string", "minLength": 1, "maxLength": 40}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
@@ -21,10 +21,11 @@ ITEM = {"type": "object", "required": ["name", "age", "kind", "tags", "at"], "ad
 CONSTRAINT = {"structured_outputs": {"json": {"type": "array", "items": ITEM, "minItems": 10000}}}
 
 
-def ask(url, answers, tokens, fields):
+def ask(server, answers, tokens, fields):
     body = {"messages": [{"role": "user", "content": "Write a long JSON list of pets."}], "n": answers, "max_tokens": tokens,
             "seed": 1, "temperature": 0.8, "ignore_eos": True} | fields
-    request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    url = f"http://127.0.0.1:{server.port}/v1/chat/completions"
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     begin = time.perf_counter()
     with urllib.request.urlopen(request, timeout=600) as answer:
         used = json.load(answer)["usage"]["completion_tokens"]
@@ -37,12 +38,12 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def rates(url, pid, answers, tokens, fields):
+def rates(server, answers, tokens, fields):
     """Tokens by the second of wall time, and by the second of all threads' CPU time."""
-    first, one = ask(url, answers, 1, fields)
-    cpu = cpu_seconds(pid)
-    whole, all_of_them = ask(url, answers, tokens, fields)
-    return (all_of_them - one) / (whole - first), all_of_them / (cpu_seconds(pid) - cpu)
+    first, one = ask(server, answers, 1, fields)
+    cpu = cpu_seconds(server.process.pid)
+    whole, all_of_them = ask(server, answers, tokens, fields)
+    return (all_of_them - one) / (whole - first), all_of_them / (cpu_seconds(server.process.pid) - cpu)
 
 
 def main():
@@ -56,15 +57,12 @@ def main():
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--answers", type=int, default=16)
     options = parser.parse_args(mine)
-    server = subprocess.Popen([options.binary, "serve", options.model, "--port", "0", "--max-context", "2048", *flags],
-                              stdout=subprocess.PIPE, text=True)
-    try:
-        url = next(found[1] for line in server.stdout if (found := re.search(r"Listening on (http://\S+)", line)))
+    with served(options.binary, options.model, "--max-context", "2048", *flags) as server:
         kinds = {"free": {}, "constrained": CONSTRAINT}
         wall, cpu = {kind: [] for kind in kinds}, {kind: [] for kind in kinds}
         for turn in range(options.rounds + 1):
             for kind, fields in list(kinds.items())[::1 if turn % 2 else -1]:
-                by_wall, by_cpu = rates(url, server.pid, options.answers, options.tokens, fields)
+                by_wall, by_cpu = rates(server, options.answers, options.tokens, fields)
                 if turn:  # the first fills caches
                     wall[kind].append(by_wall)
                     cpu[kind].append(by_cpu)
@@ -74,9 +72,6 @@ def main():
             ratios = [c / f for c, f in zip(measured["constrained"], measured["free"])]
             told |= {f"ratio_{name}": round(statistics.median(ratios), 3), f"ratios_{name}": [round(r, 3) for r in ratios]}
         print(json.dumps(told))
-    finally:
-        server.terminate()
-        server.wait()
 
 
 if __name__ == "__main__":
