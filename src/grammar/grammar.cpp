@@ -26,10 +26,6 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(const Json& sch
   return from_shape(Shape::json(schema), options);
 }
 
-Result<std::shared_ptr<const Grammar>> Grammar::json_object(const JsonSchemaOptions& options) {
-  return from_json_schema(JsonObject{{"type", "object"}}, options);
-}
-
 Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view pattern) {
   return from_shape(Shape::written(Shape::Kind::regex, std::string(pattern)));
 }

@@ -41,8 +41,6 @@ class Grammar {
   // All factories: refused with one sentence and, for a schema, a JSON pointer in `subject`. The work is bounded
   // by the text's length and fixed budgets, never by the clock, so the same text is refused on every machine.
   static Result<std::shared_ptr<const Grammar>> from_json_schema(const Json& schema, const JsonSchemaOptions& options = {});
-  // Any JSON object.
-  static Result<std::shared_ptr<const Grammar>> json_object(const JsonSchemaOptions& options = {});
   // The whole answer matches the ECMA-262 pattern.
   static Result<std::shared_ptr<const Grammar>> from_regex(std::string_view pattern);
   // llama.cpp's grammar notation; the rule `root` is the start.
