@@ -13,6 +13,14 @@ using Kind = AnswerPiece::Kind;
 constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::string_view kPythonTag = "<|python_tag|>";
 
+// The length of the longest end of `text` that `mark` begins with, but isn't.
+size_t begun(std::string_view text, std::string_view mark) {
+  if (mark.empty()) return 0;
+  for (size_t size = std::min(text.size(), mark.size() - 1); size > 0; size--)
+    if (text.ends_with(mark.substr(0, size))) return size;
+  return 0;
+}
+
 // Reasoning between two tags, content, then calls.
 class TagParser final : public AnswerParser {
  public:
@@ -130,17 +138,14 @@ class TagParser final : public AnswerParser {
   bool thought(std::string_view& rest, std::vector<AnswerPiece>& out, bool last) {
     const Kind kind = reading_.split_reasoning ? Kind::reasoning : Kind::content;
     const std::string_view mark = reading_.syntax.reasoning->end;
-    const size_t found = rest.find(mark);
-    const size_t size = found != rest.npos ? found : last ? rest.size() : rest.size() - begun(rest, mark);
-    emit(out, kind, rest.substr(0, size));
-    rest.remove_prefix(size);
-    if (found == rest.npos) return false;
+    const auto [text, found] = take_until(rest, mark, last);
+    emit(out, kind, text);
+    if (!found) return false;
     if (!reading_.split_reasoning) {
       emit(out, kind, mark);
       flush_space(out);
     }
     space_.clear();
-    rest.remove_prefix(mark.size());
     state_ = State::opened;
     return true;
   }
@@ -163,14 +168,9 @@ class TagParser final : public AnswerParser {
   }
 
   bool content(std::string_view& rest, std::vector<AnswerPiece>& out, bool last) {
-    const bool watching = calling_ && !syntax_.trigger.empty();
-    const size_t found = watching ? rest.find(syntax_.trigger) : rest.npos;
-    const size_t held = watching && !last ? begun(rest, syntax_.trigger) : 0;
-    const size_t size = found != rest.npos ? found : rest.size() - held;
-    emit(out, Kind::content, rest.substr(0, size));
-    rest.remove_prefix(size);
-    if (found == rest.npos) return false;
-    rest.remove_prefix(syntax_.trigger.size());
+    const auto [text, found] = take_until(rest, calling_ ? syntax_.trigger : std::string_view(), last);
+    emit(out, Kind::content, text);
+    if (!found) return false;
     lead_text_ = syntax_.first;
     state_ = State::head;
     return true;
@@ -287,11 +287,12 @@ void add_piece(std::vector<AnswerPiece>& out, AnswerPiece::Kind kind, std::strin
   }
 }
 
-size_t begun(std::string_view text, std::string_view mark) {
-  if (mark.empty()) return 0;
-  for (size_t size = std::min(text.size(), mark.size() - 1); size > 0; size--)
-    if (text.ends_with(mark.substr(0, size))) return size;
-  return 0;
+Until take_until(std::string_view& rest, std::string_view mark, bool last) {
+  const size_t found = mark.empty() ? rest.npos : rest.find(mark);
+  const size_t size = found != rest.npos ? found : rest.size() - (last ? 0 : begun(rest, mark));
+  const std::string_view text = rest.substr(0, size);
+  rest.remove_prefix(found != rest.npos ? size + mark.size() : size);
+  return {text, found != rest.npos};
 }
 
 }  // namespace unisono::serve

@@ -46,7 +46,12 @@ std::unique_ptr<AnswerParser> make_answer_parser(const AnswerReading& reading);
 // A piece that goes on where the last one ended becomes one with it.
 void add_piece(std::vector<AnswerPiece>& out, AnswerPiece::Kind kind, std::string_view text);
 
-// The length of the longest end of `text` that `mark` begins with, but isn't.
-size_t begun(std::string_view text, std::string_view mark);
+// What stands in `rest` before `mark`, taken off it with the mark. Where the mark isn't there: all of it, but for an end
+// that the mark may still grow from; the `last` of an answer grows no more.
+struct Until {
+  std::string_view text;
+  bool found;
+};
+Until take_until(std::string_view& rest, std::string_view mark, bool last);
 
 }  // namespace unisono::serve

@@ -13,15 +13,6 @@ std::string escaped(std::string_view text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-// Text up to `end`, which may not have come whole. True: it has, and `rest` is behind it.
-bool read_until(std::string_view& rest, std::string_view end, std::string& text) {
-  const size_t found = rest.find(end);
-  const size_t size = found != rest.npos ? found : rest.size() - begun(rest, end);
-  text = rest.substr(0, size);
-  rest.remove_prefix(found != rest.npos ? size + end.size() : size);
-  return found != rest.npos;
-}
-
 // JSON as it stands, to the end of the first value.
 class JsonArguments final : public ArgumentReader {
  public:
@@ -61,8 +52,7 @@ class BareArguments final : public ArgumentReader {
   bool read(std::string_view& rest, std::string& json) override {
     while (!rest.empty()) {
       if (in_string_) {
-        std::string text;
-        const bool ended = read_until(rest, quote_, text);
+        const auto [text, ended] = take_until(rest, quote_, false);
         json += escaped(text);
         if (!ended) return false;
         json += '"';
@@ -114,9 +104,8 @@ class ParameterArguments final : public ArgumentReader {
     begun_ = true;
     for (;;) {
       if (in_value_) {
-        std::string text;
-        const bool ended = read_until(rest, syntax_.parameter_end, text);
-        json += bare_ ? escaped(text) : text;
+        const auto [text, ended] = take_until(rest, syntax_.parameter_end, false);
+        json += bare_ ? escaped(text) : std::string(text);
         if (!ended) return false;
         if (bare_) json += '"';
         in_value_ = false;

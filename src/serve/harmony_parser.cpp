@@ -29,28 +29,23 @@ class HarmonyParser final : public AnswerParser {
   }
 
   bool step(std::string_view& rest, std::vector<AnswerPiece>& out, bool last) {
-    const std::string_view mark = in_body_ ? kEnd : kMessage;
-    const size_t found = rest.find(mark);
-    if (!in_body_) {
-      if (found == rest.npos) {
-        // Text without any channel is content.
-        if (!rest.empty() && (rest.size() > kMaxHeader || (last && rest.find("<|") == rest.npos))) {
-          kind_ = Kind::content;
-          in_body_ = true;
-          return true;
-        }
-        return false;
-      }
+    if (!in_body_) return header(rest, out, last);
+    const auto [text, found] = take_until(rest, kEnd, last);
+    if (!text.empty()) add_piece(out, kind_, text);
+    in_body_ = !found;
+    return found;
+  }
+
+  bool header(std::string_view& rest, std::vector<AnswerPiece>& out, bool last) {
+    if (const size_t found = rest.find(kMessage); found != rest.npos) {
       begin(rest.substr(0, found), out);
-      rest.remove_prefix(found + mark.size());
+      rest.remove_prefix(found + kMessage.size());
       return true;
     }
-    const size_t size = found != rest.npos ? found : last ? rest.size() : rest.size() - begun(rest, mark);
-    if (size > 0) add_piece(out, kind_, rest.substr(0, size));
-    rest.remove_prefix(size);
-    if (found == rest.npos) return false;
-    rest.remove_prefix(mark.size());
-    in_body_ = false;
+    // Text without any channel is content.
+    if (rest.empty() || (rest.size() <= kMaxHeader && !(last && rest.find("<|") == rest.npos))) return false;
+    kind_ = Kind::content;
+    in_body_ = true;
     return true;
   }
 

@@ -10,29 +10,63 @@ using Values = ToolSyntax::Values;
 
 using KnownBy = decltype(ToolSyntax::known_by);
 
-// Each call a JSON object between two tags.
+// Each call is a JSON object.
+constexpr std::string_view kName = "{\"name\": \"", kArguments = "\", \"arguments\": ";
+
+// Each between two tags.
 constexpr ToolSyntax tagged(std::string_view name, KnownBy known_by) {
   return {.name = name,
           .known_by = known_by,
           .trigger = "<tool_call>",
           .first = "\n",
-          .before_name = "{\"name\": \"",
-          .before_arguments = "\", \"arguments\": ",
+          .before_name = kName,
+          .before_arguments = kArguments,
           .after_arguments = "}\n</tool_call>",
-          .between = "\n<tool_call>\n",
-          .last = ""};
+          .between = "\n<tool_call>\n"};
 }
-// All calls in one JSON array.
+// All in one JSON array.
 constexpr ToolSyntax listed(std::string_view name, KnownBy known_by, std::string_view trigger, std::string_view last) {
   return {.name = name,
           .known_by = known_by,
           .trigger = trigger,
           .first = "[",
-          .before_name = "{\"name\": \"",
-          .before_arguments = "\", \"arguments\": ",
+          .before_name = kName,
+          .before_arguments = kArguments,
           .after_arguments = "}",
           .between = ", ",
           .last = last};
+}
+// Of several in one array, each may have an id.
+constexpr ToolSyntax with_ids(ToolSyntax syntax, std::string_view before, std::string_view after) {
+  syntax.short_ids = true;
+  syntax.before_id = before;
+  syntax.after_id = after;
+  return syntax;
+}
+// Google's: call:NAME{key:value}
+constexpr ToolSyntax bare(std::string_view name, std::string_view begin, std::string_view end, std::string_view quote) {
+  return {.name = name,
+          .known_by = {begin, "call:"},
+          .trigger = begin,
+          .before_name = "call:",
+          .after_arguments = end,
+          .between = begin,
+          .values = Values::bare,
+          .quote = quote};
+}
+// DeepSeek's, with what of it changed from one model to the next.
+constexpr ToolSyntax deepseek(std::string_view name, std::string_view known_by, std::string_view before_name,
+                              std::string_view before_arguments, std::string_view after_arguments,
+                              std::string_view between) {
+  return {.name = name,
+          .known_by = {"<｜tool▁calls▁begin｜>", known_by},
+          .trigger = "<｜tool▁calls▁begin｜>",
+          .first = "<｜tool▁call▁begin｜>",
+          .before_name = before_name,
+          .before_arguments = before_arguments,
+          .after_arguments = after_arguments,
+          .between = between,
+          .last = "<｜tool▁calls▁end｜>"};
 }
 
 // In the order in which templates are tried. The texts are what each family's own chat template writes for calls in a
@@ -40,59 +74,19 @@ constexpr ToolSyntax listed(std::string_view name, KnownBy known_by, std::string
 constexpr ToolSyntax kSyntaxes[] = {
     {.name = "gpt-oss",
      .known_by = {"<|channel|>", "<|call|>"},
-     .trigger = "",
-     .first = "",
      .before_name = " to=functions.",
      .before_arguments = "<|message|>",
-     .after_arguments = "",
-     .between = "",
-     .last = "",
      .values = Values::harmony,
      .parallel = false},
-    {.name = "gemma4",
-     .known_by = {"<|tool_call>", "call:"},
-     .trigger = "<|tool_call>",
-     .first = "",
-     .before_name = "call:",
-     .before_arguments = "",
-     .after_arguments = "<tool_call|>",
-     .between = "<|tool_call>",
-     .last = "",
-     .values = Values::bare,
-     .quote = "<|\"|>"},
-    {.name = "functiongemma",
-     .known_by = {"<start_function_call>", "call:"},
-     .trigger = "<start_function_call>",
-     .first = "",
-     .before_name = "call:",
-     .before_arguments = "",
-     .after_arguments = "<end_function_call>",
-     .between = "<start_function_call>",
-     .last = "",
-     .values = Values::bare,
-     .quote = "<escape>"},
+    bare("gemma4", "<|tool_call>", "<tool_call|>", "<|\"|>"),
+    bare("functiongemma", "<start_function_call>", "<end_function_call>", "<escape>"),
     {.name = "mistral-args",
      .known_by = {"[TOOL_CALLS]", "[ARGS]"},
      .trigger = "[TOOL_CALLS]",
-     .first = "",
-     .before_name = "",
      .before_arguments = "[ARGS]",
-     .after_arguments = "",
      .between = "[TOOL_CALLS]",
-     .last = "",
      .short_ids = true},
-    {.name = "mistral",
-     .known_by = {"[TOOL_CALLS]", "[AVAILABLE_TOOLS]"},
-     .trigger = "[TOOL_CALLS]",
-     .first = "[",
-     .before_name = "{\"name\": \"",
-     .before_arguments = "\", \"arguments\": ",
-     .after_arguments = "}",
-     .between = ", ",
-     .last = "]",
-     .short_ids = true,
-     .before_id = ", \"id\": \"",
-     .after_id = "\""},
+    with_ids(listed("mistral", {"[TOOL_CALLS]", "[AVAILABLE_TOOLS]"}, "[TOOL_CALLS]", "]"), ", \"id\": \"", "\""),
     {.name = "qwen-coder",
      .known_by = {"<tool_call>", "<parameter="},
      .trigger = "<tool_call>",
@@ -101,7 +95,6 @@ constexpr ToolSyntax kSyntaxes[] = {
      .before_arguments = ">\n",
      .after_arguments = "</function>\n</tool_call>",
      .between = "\n<tool_call>\n",
-     .last = "",
      .values = Values::parameters,
      .parameter_begin = "<parameter=",
      .parameter_middle = ">\n",
@@ -109,12 +102,9 @@ constexpr ToolSyntax kSyntaxes[] = {
     {.name = "glm",
      .known_by = {"<tool_call>", "<arg_key>"},
      .trigger = "<tool_call>",
-     .first = "",
-     .before_name = "",
      .before_arguments = "\n",
      .after_arguments = "</tool_call>",
      .between = "\n<tool_call>",
-     .last = "",
      .values = Values::parameters,
      .parameter_begin = "<arg_key>",
      .parameter_middle = "</arg_key>\n<arg_value>",
@@ -122,33 +112,14 @@ constexpr ToolSyntax kSyntaxes[] = {
     tagged("hermes", {"<tool_call>", "\"arguments\""}),
     listed("nemotron", {"<TOOLCALL>", "\"arguments\""}, "<TOOLCALL>", "]</TOOLCALL>"),
     listed("granite", {"<|tool_call|>", "arguments"}, "<|tool_call|>", "]"),
-    {.name = "deepseek-r1",
-     .known_by = {"<｜tool▁calls▁begin｜>", "```json"},
-     .trigger = "<｜tool▁calls▁begin｜>",
-     .first = "<｜tool▁call▁begin｜>",
-     .before_name = "function<｜tool▁sep｜>",
-     .before_arguments = "\n```json\n",
-     .after_arguments = "\n```<｜tool▁call▁end｜>",
-     .between = "\n<｜tool▁call▁begin｜>",
-     .last = "<｜tool▁calls▁end｜>"},
-    {.name = "deepseek-v3.1",
-     .known_by = {"<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"},
-     .trigger = "<｜tool▁calls▁begin｜>",
-     .first = "<｜tool▁call▁begin｜>",
-     .before_name = "",
-     .before_arguments = "<｜tool▁sep｜>",
-     .after_arguments = "<｜tool▁call▁end｜>",
-     .between = "<｜tool▁call▁begin｜>",
-     .last = "<｜tool▁calls▁end｜>"},
+    deepseek("deepseek-r1", "```json", "function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>",
+             "\n<｜tool▁call▁begin｜>"),
+    deepseek("deepseek-v3.1", "<｜tool▁sep｜>", "", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "<｜tool▁call▁begin｜>"),
     {.name = "llama3",
      .known_by = {"Environment: ipython", "\"parameters\""},
-     .trigger = "",
-     .first = "",
-     .before_name = "{\"name\": \"",
+     .before_name = kName,
      .before_arguments = "\", \"parameters\": ",
      .after_arguments = "}",
-     .between = "",
-     .last = "",
      .parallel = false},
     // SmolLM3: the template tells of tools that it gets as `xml_tools`.
     tagged("smollm3", {"xml_tools", "<tool_call>"}),
@@ -175,6 +146,16 @@ std::vector<text::TokenId> marks_in(const std::vector<std::string_view>& texts, 
 }
 
 }  // namespace
+
+std::vector<std::string_view> texts_of(const ToolSyntax& s) {
+  std::vector<std::string_view> texts = {
+      s.trigger,   s.first,    s.before_name, s.before_arguments, s.after_arguments,  s.between,      s.last,
+      s.before_id, s.after_id, s.quote,       s.parameter_begin,  s.parameter_middle, s.parameter_end};
+  if (s.values == Values::harmony)
+    texts.insert(texts.end(), {"<|channel|>", "<|message|>", "<|constrain|>", "<|start|>", "<|end|>"});
+  if (s.name == "llama3") texts.push_back("<|python_tag|>");
+  return texts;
+}
 
 std::span<const ToolSyntax> tool_syntaxes() { return kSyntaxes; }
 
@@ -204,14 +185,8 @@ ChatSyntax chat_syntax(std::string_view chat_template, const text::Tokenizer& to
                  .reasoning = reasoning_syntax_of(chat_template)};
   out.told = out.tools->name != "generic" && chat_template.find("tools") != chat_template.npos;
   if (!out.told && out.tools->values != Values::json) out.tools = tool_syntax_named("generic");
-  const ToolSyntax& t = *out.tools;
-  std::vector<std::string_view> texts = {t.trigger,      t.first, t.before_name, t.before_arguments, t.after_arguments,
-                                         t.between,      t.last,  t.quote,       t.parameter_begin,  t.parameter_middle,
-                                         t.parameter_end};
+  std::vector<std::string_view> texts = texts_of(*out.tools);
   if (out.reasoning) texts.insert(texts.end(), {out.reasoning->begin, out.reasoning->end});
-  if (t.values == Values::harmony)
-    texts.insert(texts.end(), {"<|channel|>", "<|message|>", "<|constrain|>", "<|start|>", "<|end|>"});
-  if (t.name == "llama3") texts.push_back("<|python_tag|>");
   out.marks = marks_in(texts, tokenizer);
   return out;
 }

@@ -23,8 +23,8 @@ struct ToolSyntax {
   };
   std::string_view name;                     // for --tool-syntax
   std::array<std::string_view, 2> known_by;  // both stand in the chat templates of this family
-  std::string_view trigger;                  // ends free text; empty: calls can only begin the answer
-  std::string_view first, before_name, before_arguments, after_arguments, between, last;
+  std::string_view trigger{};                // ends free text; empty: calls can only begin the answer
+  std::string_view first{}, before_name{}, before_arguments{}, after_arguments{}, between{}, last{};
   Values values = Values::json;
   bool parallel = true;    // several calls in one answer
   bool short_ids = false;  // call ids are nine letters and digits
@@ -32,6 +32,9 @@ struct ToolSyntax {
   std::string_view quote{};
   std::string_view parameter_begin{}, parameter_middle{}, parameter_end{};
 };
+
+// All that a model may write of it, names and values apart; some are empty.
+std::vector<std::string_view> texts_of(const ToolSyntax& syntax);
 
 // The last one is for every template: the server explains it to the model.
 std::span<const ToolSyntax> tool_syntaxes();
