@@ -82,11 +82,12 @@ class BareArguments final : public ArgumentReader {
  private:
   // Outside of strings and keys. True: the outermost object is closed.
   bool mark(char c) {
+    const bool closes = (c == '}' || c == ']') && !open_.empty();
     if (c == '{' || c == '[') open_ += c;
-    if ((c == '}' || c == ']') && !open_.empty()) open_.pop_back();
+    if (closes) open_.pop_back();
     const bool in_object = !open_.empty() && open_.back() == '{';
     in_key_ = in_object && (c == '{' || c == ',');
-    return open_.empty();
+    return closes && open_.empty();
   }
 
   std::string_view quote_;

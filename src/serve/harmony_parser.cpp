@@ -37,13 +37,14 @@ class HarmonyParser final : public AnswerParser {
   }
 
   bool header(std::string_view& rest, std::vector<AnswerPiece>& out, bool last) {
-    if (const size_t found = rest.find(kMessage); found != rest.npos) {
+    constexpr size_t kLongest = kMaxHeader + kMessage.size();
+    if (const size_t found = rest.substr(0, kLongest).find(kMessage); found != rest.npos) {
       begin(rest.substr(0, found), out);
       rest.remove_prefix(found + kMessage.size());
       return true;
     }
     // Text without any channel is content.
-    if (rest.empty() || (rest.size() <= kMaxHeader && !(last && rest.find("<|") == rest.npos))) return false;
+    if (rest.empty() || (rest.size() < kLongest && !(last && rest.find("<|") == rest.npos))) return false;
     kind_ = Kind::content;
     in_body_ = true;
     return true;

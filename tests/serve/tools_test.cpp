@@ -11,6 +11,7 @@
 #include "serve/fake_engine.h"
 #include "serve/tool_prompt.h"
 #include "support/real_files.h"
+#include "text/unicode.h"
 
 namespace unisono::serve {
 namespace {
@@ -497,6 +498,32 @@ TEST(ToolFields, AreReadAndRefusedByName) {
     read_tools(fields);
     const auto error = fields.finish();
     EXPECT_EQ(error ? error->param : "", wanted);
+  }
+}
+
+// What no model should write, in every syntax: it is told in whole characters, and the same however it is cut.
+TEST(AnswerParser, ArgumentsThatAreNoneAreToldInWholeCharacters) {
+  for (const ToolSyntax& one : tool_syntaxes()) {
+    const std::string head = std::string(one.trigger) + std::string(one.first) + std::string(one.before_name) +
+                             "get_weather" + std::string(one.before_arguments);
+    const AnswerReading how = reading(one, tools());
+    for (const char* rest : {"\u00e9", "\u65e5{\u00e9:1}", "}\u00e9", "{\u00e9"}) {
+      read(how, head + rest);
+      std::vector<AnswerPiece> pieces;
+      const auto parser = make_answer_parser(how);
+      parser->push(head + rest, pieces);
+      parser->finish(pieces);
+      for (const AnswerPiece& piece : pieces)
+        EXPECT_EQ(text::valid_prefix(piece.text), piece.text.size()) << one.name << ": " << rest;
+    }
+  }
+}
+
+TEST(Harmony, HeadersHaveALimitWhereverTheyAreCut) {
+  const AnswerReading how = reading(syntax("gpt-oss"), tools());
+  for (const size_t size : {240, 250, 255, 256, 257, 260, 300}) {
+    const std::string text = std::string(size, 'x') + "<|message|>Hello.<|end|>";
+    EXPECT_EQ(read(how, text).content, size <= 256 ? "Hello." : std::string(size, 'x') + "<|message|>Hello.") << size;
   }
 }
 
