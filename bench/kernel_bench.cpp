@@ -112,7 +112,7 @@ void add_all() {
         if (product == Product::int8 ? !is_quantised(type) : product == Product::bf16 ? plain : !plain) continue;
         auto* products = benchmark::RegisterBenchmark(
             name(ops, std::string("matmul_") + what + std::string(info(type).name)).c_str(), matmul, ops, type, product);
-        for (int rows : {1, 4, 16, 64, 512})
+        for (int rows : {1, 4, 8, 16, 32, 64, 512})
           if (!slow || rows == 4) products->Arg(rows);
       }
     for (const auto& [type, what] : {std::pair{KvType::f16, "f16"}, {KvType::bf16, "bf16"}})

@@ -98,7 +98,7 @@ struct FormatQ5K {
   }
 };
 // Two integer scales in a block: half_scale(u, b, h) for values 16 h .. 16 h + 15. The block's dot is
-// scale0 * dot0 + scale1 * dot1, at most 2^24 in size: exact as an integer and as a float.
+// scale0 * dot0 + scale1 * dot1, at most 2^24 in size: exact in f32.
 struct FormatQ6K {
   using Unit = PanelQ6K;
   static constexpr int blocks = 8, bits = 6, zero = 32;

@@ -13,13 +13,67 @@ constexpr int lesser(int a, int b) { return a < b ? a : b; }
 
 // Activations of about this size stay in a core's L2 while panel after panel passes by.
 constexpr int64_t kActivationBytes = 512 * 1024;
+// So many rows pay for unpacking weights of 5 or 6 bits once for all. Those of 4 bits are as fast to unpack as to load.
+constexpr int kUnpackRows = 16;
 
-template <class F, int G>
-UNISONO_INLINE int32_t four_values(const QuantBlock& x) {
+UNISONO_INLINE int32_t four_values(const QuantBlock& x, int group) {
   int32_t four;
-  __builtin_memcpy(&four, x.q + 4 * G, 4);
+  __builtin_memcpy(&four, x.q + 4 * group, 4);
   return four;
 }
+
+// A block of a panel, unpacked: what many rows read again and again.
+struct Unpacked {
+  alignas(64) uint8_t groups[8][64];
+  alignas(64) float scale[16];
+  alignas(64) float half_scale[2][16];  // of types that have them
+  alignas(64) float min[16];
+};
+constexpr int kUnpacked = 16;  // blocks unpacked at a time: those of two panels stay in L1 while the rows pass by
+
+template <class F, int G>
+void unpack_groups(const typename F::Unit& u, int b, Unpacked& out) {
+  if constexpr (G < 8) {
+    store_bytes(out.groups[G], F::template group<G>(u, b));
+    unpack_groups<F, G + 1>(u, b, out);
+  }
+}
+template <class F>
+void unpack(const typename F::Unit& u, int b, Unpacked& out) {
+  unpack_groups<F, 0>(u, b, out);
+  store(out.scale, F::scale(u, b));
+  if constexpr (F::half_scales)
+    for (int h = 0; h < 2; h++) store(out.half_scale[h], to_floats(F::half_scale(u, b, h)));
+  if constexpr (F::has_min) store(out.min, F::min(u, b));
+}
+
+// Where a tile finds block b of panel p: as it lies in memory, or unpacked.
+template <class F>
+struct FromPanels {
+  const typename F::Unit* w;
+  size_t panel_units;
+  const typename F::Unit& unit(int p, int64_t b) const {
+    return w[static_cast<size_t>(p) * panel_units + static_cast<size_t>(b / F::blocks)];
+  }
+  static int at(int64_t b) { return static_cast<int>(b % F::blocks); }
+  template <int G>
+  UNISONO_INLINE Bytes group(int p, int64_t b) const {
+    return F::template group<G>(unit(p, b), at(b));
+  }
+  UNISONO_INLINE Vec scale(int p, int64_t b) const { return F::scale(unit(p, b), at(b)); }
+  UNISONO_INLINE Vec half_scale(int p, int64_t b, int h) const { return to_floats(F::half_scale(unit(p, b), at(b), h)); }
+  UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), at(b)); }
+};
+struct FromUnpacked {
+  const Unpacked (*panels)[kUnpacked];
+  template <int G>
+  UNISONO_INLINE Bytes group(int p, int64_t b) const {
+    return load_bytes(panels[p][b].groups[G]);
+  }
+  UNISONO_INLINE Vec scale(int p, int64_t b) const { return load(panels[p][b].scale); }
+  UNISONO_INLINE Vec half_scale(int p, int64_t b, int h) const { return load(panels[p][b].half_scale[h]); }
+  UNISONO_INLINE Vec min(int p, int64_t b) const { return load(panels[p][b].min); }
+};
 
 // What `zero` takes from an integer dot: -zero * sum of the activations, unless dot() does it itself.
 template <class F>
@@ -32,37 +86,37 @@ UNISONO_INLINE Ints start(int32_t minus_sum) {
 }
 
 // Groups Begin .. End - 1 of one block, MR rows x NP panels.
-template <class F, int MR, int NP, int Begin, int End>
-UNISONO_INLINE void dots(Ints (&sums)[MR][NP], const typename F::Unit* w, size_t panel_units, int b, const QuantBlock* x,
-                         int64_t row_blocks) {
+template <class F, int MR, int NP, int Begin, int End, class Source>
+UNISONO_INLINE void dots(Ints (&sums)[MR][NP], const Source& w, int64_t b, const QuantBlock* x, int64_t row_blocks) {
   if constexpr (Begin < End) {
     Bytes bytes[NP];
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) bytes[p] = F::template group<Begin>(w[p * panel_units], b);
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) bytes[p] = w.template group<Begin>(p, b);
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {
-      const int32_t four = four_values<F, Begin>(x[r * row_blocks]);
+      const int32_t four = four_values(x[r * row_blocks], Begin);
       UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = dot<F::bits>(sums[r][p], bytes[p], four);
     }
-    dots<F, MR, NP, Begin + 1, End>(sums, w, panel_units, b, x, row_blocks);
+    dots<F, MR, NP, Begin + 1, End>(sums, w, b, x, row_blocks);
   }
 }
 
 // The same of all 8 groups, summed in 16 bits first.
-template <class F, int MR, int NP, int G>
-UNISONO_INLINE void short_dots(Shorts (&sums)[MR][NP], const typename F::Unit* w, size_t panel_units, int b, const QuantBlock* x,
+template <int MR, int NP, int G, class Source>
+UNISONO_INLINE void short_dots(Shorts (&sums)[MR][NP], const Source& w, int64_t b, const QuantBlock* x,
                                int64_t row_blocks) {
   if constexpr (G < 8) {
     UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-      const Bytes bytes = F::template group<G>(w[p * panel_units], b);
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) sums[r][p] = short_dot(sums[r][p], bytes, four_values<F, G>(x[r * row_blocks]));
+      const Bytes bytes = w.template group<G>(p, b);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++) sums[r][p] =
+          short_dot(sums[r][p], bytes, four_values(x[r * row_blocks], G));
     }
-    short_dots<F, MR, NP, G + 1>(sums, w, panel_units, b, x, row_blocks);
+    short_dots<MR, NP, G + 1>(sums, w, b, x, row_blocks);
   }
 }
 
-// One block's exact integer dots.
-template <class F, int MR, int NP>
-UNISONO_INLINE void block_dots(Ints (&sums)[MR][NP], const typename F::Unit* w, size_t panel_units, int b, const QuantBlock* x,
-                               int64_t row_blocks) {
+// One block's dots: exact integers, as floats.
+template <class F, int MR, int NP, class Source>
+UNISONO_INLINE void block_dots(Vec (&out)[MR][NP], const Source& w, int64_t b, const QuantBlock* x, int64_t row_blocks) {
+  Ints sums[MR][NP];
   if constexpr (!F::half_scales) {
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {
       const Ints from = start<F>(x[r * row_blocks].minus_sum);
@@ -70,101 +124,119 @@ UNISONO_INLINE void block_dots(Ints (&sums)[MR][NP], const typename F::Unit* w, 
     }
     if constexpr (kShortSums && F::bits == 4) {
       Shorts pairs[MR][NP];
-      UNISONO_UNROLL for (int r = 0; r < MR; r++)
-        UNISONO_UNROLL for (int p = 0; p < NP; p++) pairs[r][p] = zero_shorts();
-      short_dots<F, MR, NP, 0>(pairs, w, panel_units, b, x, row_blocks);
-      UNISONO_UNROLL for (int r = 0; r < MR; r++)
-        UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = sum_pairs(sums[r][p], pairs[r][p]);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) pairs[r][p] = zero_shorts();
+      short_dots<MR, NP, 0>(pairs, w, b, x, row_blocks);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] =
+          sum_pairs(sums[r][p], pairs[r][p]);
     } else {
-      dots<F, MR, NP, 0, 8>(sums, w, panel_units, b, x, row_blocks);
+      dots<F, MR, NP, 0, 8>(sums, w, b, x, row_blocks);
     }
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) out[r][p] =
+        to_floats(sums[r][p]);
   } else {
-    Ints half[MR][NP];
-    UNISONO_UNROLL for (int r = 0; r < MR; r++) {
-      const QuantBlock& a = x[r * row_blocks];
-      UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = start<F>(a.minus_sum_low);
-    }
-    dots<F, MR, NP, 0, 4>(sums, w, panel_units, b, x, row_blocks);
-    UNISONO_UNROLL for (int r = 0; r < MR; r++) {
-      const QuantBlock& a = x[r * row_blocks];
-      UNISONO_UNROLL for (int p = 0; p < NP; p++) half[r][p] = start<F>(a.minus_sum - a.minus_sum_low);
-    }
-    dots<F, MR, NP, 4, 8>(half, w, panel_units, b, x, row_blocks);
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] =
+        start<F>(x[r * row_blocks].minus_sum_low);
+    dots<F, MR, NP, 0, 4>(sums, w, b, x, row_blocks);
     UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-      const Ints s0 = F::half_scale(w[p * panel_units], b, 0), s1 = F::half_scale(w[p * panel_units], b, 1);
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) sums[r][p] = add(mul(sums[r][p], s0), mul(half[r][p], s1));
+      const Vec scale = w.half_scale(p, b, 0);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++) out[r][p] = mul(to_floats(sums[r][p]), scale);
+    }
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) {
+      const QuantBlock& a = x[r * row_blocks];
+      UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = start<F>(a.minus_sum - a.minus_sum_low);
+    }
+    dots<F, MR, NP, 4, 8>(sums, w, b, x, row_blocks);
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) {
+      const Vec scale = w.half_scale(p, b, 1);
+      UNISONO_UNROLL for (int r = 0; r < MR; r++) out[r][p] = fma(to_floats(sums[r][p]), scale, out[r][p]);
     }
   }
 }
 
-template <class F, int MR, int NP>
-UNISONO_INLINE void tile(const typename F::Unit* w, size_t panel_units, const QuantBlock* x, int64_t row_blocks, float* y,
-                         int64_t ldy, Fetch ahead) {
+// `blocks` blocks of MR rows x NP panels. first: y starts at 0; else it goes on from what it holds.
+template <class F, int MR, int NP, class Source>
+UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, int64_t row_blocks, float* y, int64_t ldy,
+                         bool first, Fetch ahead) {
   Vec f[MR][NP];
-  UNISONO_UNROLL for (int r = 0; r < MR; r++)
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = zero();
-  for (int64_t block = 0; block < row_blocks; w++) {
-    const int here = row_blocks - block < F::blocks ? static_cast<int>(row_blocks - block) : F::blocks;
-    for (int b = 0; b < here; b++, block++, x++) {
-      ahead.step();
-      Ints sums[MR][NP];
-      block_dots<F, MR, NP>(sums, w, panel_units, b, x, row_blocks);
-      Vec d[NP], m[NP];
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
+      first ? zero() : load(y + r * ldy + 16 * p);
+  for (int64_t b = 0; b < blocks; b++, x++) {
+    ahead.step();
+    Vec sums[MR][NP];
+    block_dots<F, MR, NP>(sums, w, b, x, row_blocks);
+    Vec d[NP], m[NP];
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) {
+      d[p] = w.scale(p, b);
+      if constexpr (F::has_min) m[p] = w.min(p, b);
+    }
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) {
+      const QuantBlock& a = x[r * row_blocks];
+      const Vec s = set(a.scale);
+      [[maybe_unused]] Vec t;
+      if constexpr (F::has_min) t = set(a.scale * static_cast<float>(-a.minus_sum));
       UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-        d[p] = F::scale(w[p * panel_units], b);
-        if constexpr (F::has_min) m[p] = F::min(w[p * panel_units], b);
-      }
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) {
-        const QuantBlock& a = x[r * row_blocks];
-        const Vec s = set(a.scale);
-        [[maybe_unused]] Vec t;
-        if constexpr (F::has_min) t = set(a.scale * static_cast<float>(-a.minus_sum));
-        UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-          f[r][p] = fma(to_floats(sums[r][p]), mul(d[p], s), f[r][p]);
-          if constexpr (F::has_min) f[r][p] = fma(m[p], t, f[r][p]);
-        }
+        f[r][p] = fma(sums[r][p], mul(d[p], s), f[r][p]);
+        if constexpr (F::has_min) f[r][p] = fma(m[p], t, f[r][p]);
       }
     }
   }
-  UNISONO_UNROLL for (int r = 0; r < MR; r++)
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) store(y + r * ldy + 16 * p, f[r][p]);
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++)
+      store(y + r * ldy + 16 * p, f[r][p]);
 }
 
 // tile() for 1 to MR rows.
-template <class F, int MR, int NP>
-void tile_of(int rows, const typename F::Unit* w, size_t panel_units, const QuantBlock* x, int64_t row_blocks, float* y,
-             int64_t ldy, Fetch ahead) {
+template <class F, int MR, int NP, class Source>
+void tile_of(int rows, const Source& w, int64_t blocks, const QuantBlock* x, int64_t row_blocks, float* y, int64_t ldy,
+             bool first, Fetch ahead) {
   if constexpr (MR > 1) {
-    if (rows < MR) return tile_of<F, MR - 1, NP>(rows, w, panel_units, x, row_blocks, y, ldy, ahead);
+    if (rows < MR) return tile_of<F, MR - 1, NP>(rows, w, blocks, x, row_blocks, y, ldy, first, ahead);
   }
-  tile<F, MR, NP>(w, panel_units, x, row_blocks, y, ldy, ahead);
+  tile<F, MR, NP>(w, blocks, x, row_blocks, y, ldy, first, ahead);
+}
+
+// NP panels from `panel`, all rows.
+template <class F, int NP>
+void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int panel, int end,
+               Upcoming then) {
+  using Unit = typename F::Unit;
+  const int row_blocks = (w.k + kBlock - 1) / kBlock;
+  const FromPanels<F> at{
+      reinterpret_cast<const Unit*>(w.data) + static_cast<size_t>(panel) * (w.panel_bytes / sizeof(Unit)),
+      w.panel_bytes / sizeof(Unit)};
+  const bool unpacks = (F::bits == 5 || F::bits == 6) && rows >= kUnpackRows;
+  const int stretches = unpacks ? pieces_of(row_blocks, kUnpacked) : 1;
+  Ahead ahead(w, panel, NP, end, then, stretches * pieces_of(rows, kTileRows), (row_blocks + stretches - 1) / stretches);
+  y += 16 * panel;
+  if (!unpacks) {
+    each_piece(rows, kTileRows, [&](int r, int n) {
+      tile_of<F, kTileRows, NP>(n, at, row_blocks, x + int64_t{r} * row_blocks, row_blocks, y + r * ldy, ldy, true,
+                                ahead.tile());
+    });
+    return;
+  }
+  Unpacked unpacked[NP][kUnpacked];
+  each_piece(row_blocks, kUnpacked, [&](int b0, int some) {
+    for (int p = 0; p < NP; p++)
+      for (int b = 0; b < some; b++) unpack<F>(at.unit(p, b0 + b), at.at(b0 + b), unpacked[p][b]);
+    each_piece(rows, kTileRows, [&](int r, int n) {
+      tile_of<F, kTileRows, NP>(n, FromUnpacked{unpacked}, some, x + int64_t{r} * row_blocks + b0, row_blocks, y + r * ldy,
+                                ldy, b0 == 0, ahead.tile());
+    });
+  });
 }
 
 template <class F>
-void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
-  using Unit = typename F::Unit;
+void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end,
+             Upcoming then) {
   const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
-  const size_t panel_units = w.panel_bytes / sizeof(Unit);
-  const Unit* weights = reinterpret_cast<const Unit*>(w.data);
   const int64_t fit = kActivationBytes / (row_blocks * static_cast<int64_t>(sizeof(QuantBlock)));
-  const int at_once = fit < 60 ? 60 : static_cast<int>(lesser(static_cast<int>(fit), 1 << 20));
-  for (int r0 = 0; r0 < rows; r0 += at_once) {
-    const int some = lesser(at_once, rows - r0);
-    for (int p = begin; p < end; p += kTilePanels) {
-      const int np = lesser(kTilePanels, end - p);
-      Ahead ahead(w, p, np, end, then, pieces_of(some, kTileRows), row_blocks);
-      const Unit* at = weights + static_cast<size_t>(p) * panel_units;
-      each_piece(some, kTileRows, [&](int first, int n) {
-        const int64_t r = r0 + first;
-        float* out = y + r * ldy + 16 * p;
-        if (np == kTilePanels) {
-          tile_of<F, kTileRows, kTilePanels>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead.tile());
-        } else {
-          tile_of<F, kTileRows, 1>(n, at, panel_units, x + r * row_blocks, row_blocks, out, ldy, ahead.tile());
-        }
-      });
-    }
-  }
+  each_piece(rows, static_cast<int>(fit < 60 ? 60 : fit), [&](int r, int some) {
+    const QuantBlock* in = x + r * row_blocks;
+    float* out = y + r * ldy;
+    int p = begin;
+    for (; p + kTilePanels <= end; p += kTilePanels) panels_of<F, kTilePanels>(w, in, some, out, ldy, p, end, then);
+    for (; p < end; p++) panels_of<F, 1>(w, in, some, out, ldy, p, end, then);
+  });
 }
 
 // ---- f32 activations: a stretch of K of the panels is dequantised, then used for all rows.
@@ -226,8 +298,8 @@ template <int MR, int NP>
 UNISONO_INLINE void tile_f32(const float* const (&w)[NP], const float* x, int64_t ldx, int64_t k, float* y, int64_t ldy,
                              bool first, Fetch ahead) {
   Vec f[MR][NP];
-  UNISONO_UNROLL for (int r = 0; r < MR; r++)
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = first ? zero() : load(y + r * ldy + 16 * p);
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
+      first ? zero() : load(y + r * ldy + 16 * p);
   for (int64_t i = 0; i < k; i++) {
     if (i % kBlock == 0) ahead.step();
     Vec v[NP];
@@ -237,8 +309,8 @@ UNISONO_INLINE void tile_f32(const float* const (&w)[NP], const float* x, int64_
       UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = fma(v[p], a, f[r][p]);
     }
   }
-  UNISONO_UNROLL for (int r = 0; r < MR; r++)
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) store(y + r * ldy + 16 * p, f[r][p]);
+  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++)
+      store(y + r * ldy + 16 * p, f[r][p]);
 }
 
 template <int MR, int NP>
@@ -252,9 +324,10 @@ void tile_f32_of(int rows, const float* const (&w)[NP], const float* x, int64_t 
 
 // NP panels from p, all rows. expand: null for panels that are f32 already.
 template <int NP>
-void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int end,
-                Upcoming then) {
-  Ahead ahead(w, p, NP, end, then, (rows + kTileRowsF32 - 1) / kTileRowsF32 * ((w.k + kStretch - 1) / kStretch), kStretch / kBlock);
+void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int64_t ldx, int rows, float* y, int64_t ldy,
+                int end, Upcoming then) {
+  Ahead ahead(w, p, NP, end, then, (rows + kTileRowsF32 - 1) / kTileRowsF32 * ((w.k + kStretch - 1) / kStretch),
+              kStretch / kBlock);
   alignas(64) float scratch[NP][kStretch * 16];
   for (int64_t k0 = 0; k0 < w.k; k0 += kStretch) {
     const int64_t some = w.k - k0 < kStretch ? w.k - k0 : kStretch;
@@ -269,8 +342,8 @@ void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int6
       }
     }
     for (int r = 0; r < rows; r += kTileRowsF32)
-      tile_f32_of<kTileRowsF32, NP>(lesser(kTileRowsF32, rows - r), at, x + r * ldx + k0, ldx, some, y + r * ldy + 16 * p, ldy,
-                                    k0 == 0, ahead.tile());
+      tile_f32_of<kTileRowsF32, NP>(lesser(kTileRowsF32, rows - r), at, x + r * ldx + k0, ldx, some, y + r * ldy + 16 * p,
+                                    ldy, k0 == 0, ahead.tile());
   }
 }
 
@@ -283,14 +356,17 @@ Expand expand_for(DType type) {
 
 }  // namespace
 
-void matmul_int8(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
+void matmul_int8(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end,
+                 Upcoming then) {
   with_format(w.type, [&]<class F>(F) { product<F>(w, x, rows, y, ldy, begin, end, then); });
 }
 
-void matmul_f32(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
+void matmul_f32(const PanelMatrix& w, const float* x, int64_t ldx, int rows, float* y, int64_t ldy, int begin, int end,
+                Upcoming then) {
   const Expand expand = expand_for(w.type);
   int p = begin;
-  for (; p + kTilePanelsF32 <= end; p += kTilePanelsF32) panels_f32<kTilePanelsF32>(w, expand, p, x, ldx, rows, y, ldy, end, then);
+  for (; p + kTilePanelsF32 <= end; p += kTilePanelsF32)
+    panels_f32<kTilePanelsF32>(w, expand, p, x, ldx, rows, y, ldy, end, then);
   for (; p < end; p++) panels_f32<1>(w, expand, p, x, ldx, rows, y, ldy, end, then);
 }
 

@@ -94,7 +94,6 @@ UNISONO_INLINE Vec first_or(Vec a, int n, Vec b) {
 
 UNISONO_INLINE Ints set_ints(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 UNISONO_INLINE Ints add(Ints a, Ints b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
-UNISONO_INLINE Ints mul(Ints a, Ints b) { return {_mm256_mullo_epi32(a.lo, b.lo), _mm256_mullo_epi32(a.hi, b.hi)}; }
 template <int N>
 UNISONO_INLINE Ints shift_left(Ints a) {
   return {_mm256_slli_epi32(a.lo, N), _mm256_slli_epi32(a.hi, N)};
@@ -138,6 +137,10 @@ UNISONO_INLINE int32_t sum(Ints a) {
 
 UNISONO_INLINE Bytes load_bytes(const uint8_t* p) {
   return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 32))};
+}
+UNISONO_INLINE void store_bytes(uint8_t* p, Bytes a) {
+  _mm256_storeu_si256((__m256i*)p, a.lo);
+  _mm256_storeu_si256((__m256i*)(p + 32), a.hi);
 }
 UNISONO_INLINE Bytes low_nibbles(Bytes a) {
   const __m256i low = _mm256_set1_epi8(15);

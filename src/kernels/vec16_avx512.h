@@ -70,7 +70,6 @@ UNISONO_INLINE Vec first_or(Vec a, int n, Vec b) { return _mm512_mask_mov_ps(b, 
 
 UNISONO_INLINE Ints set_ints(int32_t x) { return {_mm512_set1_epi32(x)}; }
 UNISONO_INLINE Ints add(Ints a, Ints b) { return {_mm512_add_epi32(a.v, b.v)}; }
-UNISONO_INLINE Ints mul(Ints a, Ints b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 template <int N>
 UNISONO_INLINE Ints shift_left(Ints a) {
   return {_mm512_slli_epi32(a.v, N)};
@@ -98,6 +97,7 @@ UNISONO_INLINE float maximum(Vec a) {
 UNISONO_INLINE int32_t sum(Ints a) { return _mm512_reduce_add_epi32(a.v); }
 
 UNISONO_INLINE Bytes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+UNISONO_INLINE void store_bytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a.v); }
 UNISONO_INLINE Bytes low_nibbles(Bytes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
 UNISONO_INLINE Bytes high_nibbles(Bytes a) { return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))}; }
 UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {

@@ -123,10 +123,6 @@ UNISONO_INLINE Ints add(Ints a, Ints b) {
   UNISONO_LANES a.v[i] += b.v[i];
   return a;
 }
-UNISONO_INLINE Ints mul(Ints a, Ints b) {
-  UNISONO_LANES a.v[i] *= b.v[i];
-  return a;
-}
 template <int N>
 UNISONO_INLINE Ints shift_left(Ints a) {
   UNISONO_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) << N);
@@ -188,6 +184,7 @@ UNISONO_INLINE Bytes load_bytes(const uint8_t* p) {
   std::memcpy(r.v, p, sizeof r.v);
   return r;
 }
+UNISONO_INLINE void store_bytes(uint8_t* p, Bytes a) { std::memcpy(p, a.v, sizeof a.v); }
 UNISONO_INLINE Bytes low_nibbles(Bytes a) {
   for (auto& x : a.v) x &= 15;
   return a;
