@@ -92,6 +92,28 @@ TEST(Thoughts, AreCutAtTheirBudgetAndNotBefore) {
   engine.audit();
 }
 
+TEST(Thoughts, EndWhereTheyDoAloneWhenManyArePreempted) {
+  TinyWorld world(2);
+  std::vector<std::string> alone;
+  {
+    Engine engine(*world.model, world.tokenizer.get(), world.team, {.end_tokens = {kEos}});
+    for (uint64_t seed = 0; seed < 8; seed++) {
+      const Sent sent = send(engine, thinking(world, static_cast<int>(seed) * 3, seed));
+      sent.collector->wait();
+      alone.push_back(sent.collector->record());
+    }
+  }
+  Engine engine(*world.model, world.tokenizer.get(), world.team, {.n_blocks = 8, .token_budget = 16, .end_tokens = {kEos}});
+  std::vector<Sent> sent;
+  for (uint64_t seed = 0; seed < 8; seed++) sent.push_back(send(engine, thinking(world, static_cast<int>(seed) * 3, seed)));
+  for (size_t i = 0; i < sent.size(); i++) {
+    sent[i].collector->wait();
+    EXPECT_EQ(sent[i].collector->record(), alone[i]);
+  }
+  EXPECT_GT(engine.state().preemptions, 0u);
+  engine.audit();
+}
+
 TEST(Thoughts, EndWithinAConstraintToo) {
   TinyWorld world(2);
   std::vector<grammar::TokenId> controls;
