@@ -15,6 +15,7 @@ void round_bf16(const float* x, int64_t values, Bf16Block* out);
 void rounding(const float* x, int64_t values, const QuantBlock* rounded, float* y);
 void rms_norm(const float* x, const float* weight, float eps, float* y, int n);
 void add_rows(float* x, const float* y, int n);
+float maximum_of(const float* x, int n);
 void scale_row(float* x, float factor, int n);
 void gate(GateKind kind, const float* gate, const float* up, float* out, int n);
 void rope(float* x, const float* cosines, const float* sines, int dims);

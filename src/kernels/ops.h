@@ -92,6 +92,7 @@ struct Ops {
   // y[i] = (x[i] * 1 / sqrt(mean(x^2) + eps)) * weight[i]; y may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, float* y, int n);
   void (*add)(float* x, const float* y, int n);              // x += y
+  float (*maximum)(const float* x, int n);                   // the largest; n at least 1
   void (*scale)(float* x, float factor, int n);              // x *= factor
   void (*gate)(GateKind kind, const float* gate, const float* up, float* out, int n);  // out = act(gate) * up; may be in place
   // Rotates pairs (i, i + dims/2) of x[dims]: cos and sin are [dims / 2].

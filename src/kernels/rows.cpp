@@ -62,6 +62,12 @@ void rms_norm(const float* x, const float* weight, float eps, float* y, int n) {
   });
 }
 
+float maximum_of(const float* x, int n) {
+  Vec top = set(x[0]);
+  each16(n, [&](int i, int some) { top = max(top, first_or(load_some(x + i, some), some, top)); });
+  return maximum(top);
+}
+
 void add_rows(float* x, const float* y, int n) {
   each16(n, [&](int i, int some) { store_some(x + i, add(load_some(x + i, some), load_some(y + i, some)), some); });
 }

@@ -41,6 +41,7 @@ constinit const Ops UNISONO_TABLE(KERNEL_ISA) = {
     .matmul_f32 = KERNEL_ISA::matmul_f32,
     .rms_norm = KERNEL_ISA::rms_norm,
     .add = KERNEL_ISA::add_rows,
+    .maximum = KERNEL_ISA::maximum_of,
     .scale = KERNEL_ISA::scale_row,
     .gate = KERNEL_ISA::gate,
     .rope = KERNEL_ISA::rope,

@@ -18,7 +18,6 @@ using kernels::kSplit;
 using kernels::QuantBlock;
 
 namespace {
-constexpr int kPair = 2;       // panels that kernels take together
 constexpr int kStretch = 128;  // rows a worker takes through a layer's products together
 // So few rows each worker prepares for itself: that takes less time than to meet.
 constexpr int kFewRows = 2;
@@ -30,7 +29,7 @@ kernels::GateKind gate_kind(Activation a) {
 }  // namespace
 
 Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, const kernels::Ops& ops)
-    : arch_(arch), h_(hparams), w_(weights), ops_(ops) {
+    : arch_(arch), h_(hparams), w_(weights), ops_(ops), head_(hparams, weights, ops) {
   frequencies_ = rope_frequencies(h_.rope_dims, h_.rope_base, h_.rope_scale, w_.rope_factors);
   local_frequencies_ = rope_frequencies(h_.rope_dims, h_.local_rope_base, 1, {});
   for (const Layer& layer : w_.layers) {
@@ -50,7 +49,8 @@ Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, con
 
 class Step::Part {
  public:
-  Part(Step& step, const Batch& batch, KvStore& kv, Worker& worker) : s_(step), batch_(batch), kv_(kv), worker_(worker) {
+  Part(Step& step, const Batch& batch, KvStore& kv, Worker& worker)
+      : s_(step), batch_(batch), kv_(kv), worker_(worker), hand_(step.panel_deal_, worker) {
     const auto w = static_cast<size_t>(worker.index());
     rows_ = worker.share(s_.deal_.rows());
     if (s_.deal_.by_rows) rows_ = {s_.deal_.first_row[w], s_.deal_.first_row[w + 1]};
@@ -100,7 +100,7 @@ class Step::Part {
   Block* rounded_rows(Buffer& buffer, const Linear& linear) {
     Block* all = buffer.as<Block>().data();
     if (all == nullptr) return nullptr;  // no product of this model takes them
-    if (s_.few_) return all + int64_t{2 * first_own_} * s_.most_blocks_;  // outputs() takes two rows for each
+    if (s_.few_) return all + int64_t{first_own_} * s_.most_blocks_;
     return s_.deal_.by_rows ? all + rows_.begin * (s_.most_blocks_ - linear.k() / kernels::kBlock) : all;
   }
   QuantBlock* int8_rows(const Linear& linear) { return rounded_rows<QuantBlock>(s_.int8_, linear); }
@@ -126,49 +126,12 @@ class Step::Part {
                       linear.panels(), then.upcoming(0));
       return;
     }
-    const int first_of_next = pairs_of(then.panels(), worker_.index()).first * kPair;
-    each_pair(linear.panels(), [&](int panel, int end, int next) {
+    const int first_of_next = hand_.share(then.panels()).first * PanelDeal::kPair;
+    hand_.each_pair(linear.panels(), [&](int panel, int end, int next) {
       linear.multiply(s_.ops_, a, 0, s_.deal_.rows(), out, out_stride, panel, end,
                       next < linear.panels() ? linear.upcoming(next) : then.upcoming(first_of_next));
     });
   }
-  // The pairs of panels that worker w takes first: [first, second).
-  std::pair<int, int> pairs_of(int panels, int w) const {
-    const int all = (panels + kPair - 1) / kPair;
-    return {all * w / worker_.count(), all * (w + 1) / worker_.count()};
-  }
-  // Deals `panels` in pairs, as kernels take them: each worker takes its share from the front, then what is left of the others'
-  // from their ends, half of it at a time, so that none waits for a slower one and few steps are small. visit(panel, end, the
-  // panel this worker probably takes next, or `panels`).
-  template <class Visit>
-  void each_pair(int panels, Visit visit) {
-    std::vector<Taken>& taken = s_.taken_[product_++ % 2];
-    // Mine of the product before: all have done with it, as they met since, and meet again before it is used again.
-    s_.taken_[product_ % 2][static_cast<size_t>(worker_.index())].ends.store(0, std::memory_order_relaxed);
-    for (int i = 0; i < worker_.count(); i++) {
-      const int owner = (worker_.index() + i) % worker_.count();
-      const auto [begin, end] = pairs_of(panels, owner);
-      const bool mine = i == 0;
-      for (int first, some; take(taken[static_cast<size_t>(owner)], end - begin, mine, first, some);) {
-        const int from = begin + first, to = from + some;
-        visit(from * kPair, std::min(to * kPair, panels), mine && to < end ? to * kPair : panels);
-      }
-    }
-  }
-  // Half of what is left of n pairs: [first, first + some), from the front or from the end.
-  static bool take(Taken& taken, int n, bool front, int& first, int& some) {
-    uint64_t ends = taken.ends.load(std::memory_order_relaxed);
-    for (;;) {
-      const int in_front = static_cast<int>(ends & 0xffffffff), behind = static_cast<int>(ends >> 32);
-      const int left = n - in_front - behind;
-      if (left <= 0) return false;
-      some = (left + 1) / 2;
-      first = front ? in_front : n - behind - some;
-      const uint64_t more = static_cast<uint64_t>(some) << (front ? 0 : 32);
-      if (taken.ends.compare_exchange_weak(ends, ends + more, std::memory_order_relaxed)) return true;
-    }
-  }
-
   void embed() {
     const float scale = std::sqrt(static_cast<float>(s_.h_.d_model));  // exactly rounded by IEEE 754
     for (int64_t r = rows_.begin; r < rows_.end; r++) {
@@ -376,40 +339,9 @@ class Step::Part {
       }
   }
 
-  // Logits of the wanted rows. The head's input is quantised twice, the second time what the first rounded off, and both
-  // products are added: its rounding goes straight into every logit, and would be a quarter of the whole pass's KL
-  // divergence from exact arithmetic. While memory bounds a step this costs no time.
   void outputs() {
-    const Linear& head = s_.w_.head;
-    const int n = static_cast<int>(batch_.logits_rows.size());
-    const int64_t blocks = head.k() / kernels::kBlock;
-    QuantBlock* int8 = s_.int8_.as<QuantBlock>().data();
-    Bf16Block* bf16 = s_.bf16_.as<Bf16Block>().data();
-    const bool twice = head.needs(Activations::int8);
-    rows_ = s_.few_ ? Worker::Range{0, n} : worker_.share(n);
-    if (s_.few_) {
-      int8 = int8_rows(head);
-      bf16 = bf16_rows(head);
-    }
-    for (int64_t r = rows_.begin; r < rows_.end; r++) {
-      const int from = s_.deal_.buffer_row[static_cast<size_t>(batch_.logits_rows[static_cast<size_t>(r)])];
-      float* in = normed(static_cast<int>(r));
-      s_.ops_.rms_norm(x(from), s_.w_.output_norm.data(), s_.h_.norm_eps, in, s_.h_.d_model);
-      if (head.needs(Activations::bf16)) s_.ops_.round_bf16(in, head.k(), bf16 + r * blocks);
-      if (!twice) continue;
-      s_.ops_.quantise(in, head.k(), int8 + r * blocks);
-      s_.ops_.rounding(in, head.k(), int8 + r * blocks, in);
-      s_.ops_.quantise(in, head.k(), int8 + (n + r) * blocks);
-    }
-    if (!s_.few_) worker_.barrier();
-    float* logits = s_.logits_.as<float>().data();
-    const ActivationRows a{int8, bf16, normed(0), s_.d_columns_};
-    each_pair(head.panels(), [&](int panel, int end, int next) {
-      head.multiply(s_.ops_, a, 0, twice ? 2 * n : n, logits, head.columns(), panel, end, head.upcoming(next));
-      if (!twice) return;
-      for (int64_t r = 0; r < n; r++)
-        s_.ops_.add(logits + r * head.columns() + panel * kLanes, logits + (n + r) * head.columns() + panel * kLanes,
-                    (end - panel) * kLanes);
+    s_.head_.run(worker_, hand_, static_cast<int>(batch_.logits_rows.size()), [&](int i) {
+      return x(s_.deal_.buffer_row[static_cast<size_t>(batch_.logits_rows[static_cast<size_t>(i)])]);
     });
   }
 
@@ -420,7 +352,7 @@ class Step::Part {
   Worker::Range rows_{};
   const AttentionPlan* plan_ = nullptr;  // of the layer at hand
   int first_own_ = 0;  // where each has all rows: of mine, in buffers that hold everybody's
-  int product_ = 0;    // products dealt so far
+  PanelDeal::Hand hand_;
 };
 
 // ---- the step
@@ -431,7 +363,7 @@ int Step::first_split(int row, int layer) const {
 }
 int Step::last_split(int row) const { return deal_.position[static_cast<size_t>(row)] / kSplit + 1; }
 
-void Step::reserve(int rows, int outputs) {
+void Step::reserve(int rows) {
   auto needs = [&](Activations kind) {
     bool found = false;
     each_linear(w_, [&](const Linear& linear) { found = found || linear.needs(kind); });
@@ -440,8 +372,8 @@ void Step::reserve(int rows, int outputs) {
   auto floats = [](Buffer& buffer, int64_t n) {
     if (static_cast<int64_t>(buffer.size()) < n * 4) buffer = Buffer(static_cast<size_t>(n) * 4);
   };
-  if (rows > capacity_ || 2 * outputs > capacity_) {  // outputs take two rows of int8
-    capacity_ = std::max({rows, 2 * outputs, capacity_, 64});
+  if (rows > capacity_) {
+    capacity_ = std::max(rows, 64);
     floats(x_, int64_t{capacity_} * d_columns_);
     floats(y_, int64_t{capacity_} * d_columns_);
     floats(qkv_, int64_t{capacity_} * qkv_columns_);
@@ -454,11 +386,6 @@ void Step::reserve(int rows, int outputs) {
   if (few_) {
     floats(normed_, int64_t{rows} * d_columns_);
     floats(gated_, int64_t{rows} * gate_columns_);
-  }
-  if (outputs > output_capacity_) {
-    output_capacity_ = std::max(outputs, 1);
-    floats(logits_, int64_t{output_capacity_} * 2 * w_.head.columns());
-    if (w_.head.columns() != h_.vocab_size) floats(compact_, int64_t{output_capacity_} * h_.vocab_size);
   }
 }
 
@@ -492,20 +419,13 @@ std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& te
   make_deal(batch, team.size(), tile_tokens_, row_cost, position_cost, deal_);
   const int outputs = static_cast<int>(batch.logits_rows.size());
   few_ = !deal_.by_rows && team.size() > 1 && deal_.rows() <= kFewRows && outputs <= deal_.rows();
-  reserve(few_ ? 2 * deal_.rows() * team.size() : deal_.rows(), outputs);
+  reserve(few_ ? deal_.rows() * team.size() : deal_.rows());
+  head_.reserve(outputs, team.size());
   find_angles(batch);
   plan_attention(batch, kv.n_window_blocks() > 0, team.size());
-  for (auto& taken : taken_) {
-    if (static_cast<int>(taken.size()) != team.size()) taken = std::vector<Taken>(static_cast<size_t>(team.size()));
-    for (Taken& t : taken) t.ends.store(0, std::memory_order_relaxed);
-  }
+  panel_deal_.reset(team.size());
   team.run([&](Worker& worker) { Part(*this, batch, kv, worker).run(); });
-  const size_t vocab = static_cast<size_t>(h_.vocab_size), columns = static_cast<size_t>(w_.head.columns());
-  const float* logits = logits_.as<float>().data();
-  if (columns == vocab) return {logits, static_cast<size_t>(outputs) * vocab};
-  float* compact = compact_.as<float>().data();
-  for (size_t r = 0; r < static_cast<size_t>(outputs); r++) std::memcpy(compact + r * vocab, logits + r * columns, vocab * sizeof(float));
-  return {compact, static_cast<size_t>(outputs) * vocab};
+  return head_.logits(outputs);
 }
 
 }  // namespace unisono::model

@@ -7,7 +7,9 @@
 
 #include "model/attention_plan.h"
 #include "model/deal.h"
+#include "model/head.h"
 #include "model/model.h"
+#include "model/panel_deal.h"
 #include "model/weights.h"
 
 namespace unisono::model {
@@ -19,15 +21,10 @@ class Step {
   std::span<const float> run(const Batch& batch, KvStore& kv, ThreadTeam& team);
 
  private:
-  // How many of a worker's pairs of panels are taken of a product: by itself from the front in the low half, by others from
-  // the end in the high half.
-  struct alignas(64) Taken {
-    std::atomic<uint64_t> ends{0};
-  };
   // What one worker does for its part of the rows and panels.
   class Part;
 
-  void reserve(int rows, int outputs);
+  void reserve(int rows);
   void find_angles(const Batch& batch);
   void plan_attention(const Batch& batch, bool window_blocks, int workers);
   int first_split(int row, int layer) const;  // that the row sees
@@ -45,11 +42,12 @@ class Step {
   Deal deal_{};
   AttentionPlan plan_{}, window_plan_{};  // the second of layers with window blocks
   bool few_ = false;  // each worker prepares all rows for itself, and only products and attention are shared
-  std::vector<Taken> taken_[2]{};  // [workers], by turns for each product
+  PanelDeal panel_deal_{};
+  Head head_;
   std::unique_ptr<std::atomic<int>[]> next_job_{};  // [n_layers]
 
-  Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, normed_{}, gated_{}, int8_{}, bf16_{}, angles_{}, states_{}, logits_{}, compact_{};
-  int capacity_ = 0, output_capacity_ = 0;
+  Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, normed_{}, gated_{}, int8_{}, bf16_{}, angles_{}, states_{};
+  int capacity_ = 0;
 };
 
 }  // namespace unisono::model

@@ -1,6 +1,7 @@
 // Row kernels: the same bits on every table, and close to what the formula says in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -24,6 +25,15 @@ std::vector<float> on_all(size_t n, const std::function<void(const Ops&, float*)
 }
 
 constexpr int kLengths[] = {8, 16, 64, 172, 576, 640};
+
+TEST(Rows, MaximumIsTheLargest) {
+  for (const Ops* ops : ops_here())
+    for (int n : {1, 2, 15, 16, 17, 32, 100}) {
+      auto x = random_floats(static_cast<size_t>(n), static_cast<uint32_t>(n));
+      for (float& v : x) v -= 5;  // all below 0: what lies beyond the end must not count
+      EXPECT_EQ(ops->maximum(x.data(), n), *std::max_element(x.begin(), x.end())) << ops->name << ", " << n;
+    }
+}
 
 TEST(Rows, Quantise) {
   auto x = random_floats(64 * 32, 1);
