@@ -68,7 +68,7 @@ def messages(server, fields, text):
 @pytest.mark.parametrize("endpoint", [completions, chat, responses, messages])
 def test_streams_say_what_whole_answers_say(server, endpoint):
     stopped = 0
-    for seed in range(8):
+    for seed in range(16):
         rng = random.Random(seed)
         fields = {"limit": rng.choice([1, 2, 7, 24]), "seed": seed, "temperature": rng.choice([0, 1, 1.5]), "stop": rng.sample(STOPS, rng.randint(1, 3))}
         stops = fields["stop"]
