@@ -27,7 +27,7 @@ struct ServeFlags {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string name{};
-  int token_budget = 256;
+  int token_budget = 128;
   int max_running = 64;
   int max_waiting = 1024;
   std::string prefix_cache = "on";
