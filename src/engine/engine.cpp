@@ -80,7 +80,10 @@ struct Engine::Impl {
         pool(options.n_blocks),
         index(options.prefix_cache ? options.n_blocks : 0),
         window(make_window(options, m.hparams())),
-        scheduler(pool, {.token_budget = options.token_budget, .max_running = options.max_running},
+        scheduler(pool,
+                  {.token_budget = options.token_budget,
+                   .max_running = options.max_running,
+                   .attention_unit = m.attention_unit()},
                   options.prefix_cache ? &index : nullptr, window ? &*window : nullptr),
         rows(options.token_budget, options.max_running, team.size()) {
     publish();

@@ -49,6 +49,7 @@ std::span<const PlanItem> Scheduler::plan() {
   score_rows_left_ = limits_.score_rows;
   make_room();
   plan_single_tokens();
+  others_wait_ = !plan_.empty();
   plan_prompts();
   return plan_;
 }
@@ -183,11 +184,15 @@ BlockId Scheduler::take_block() {
 
 // Its blocks are there since it was admitted.
 void Scheduler::plan_chunk(Sequence& sequence) {
-  int n_rows = std::min(sequence.pending(), budget_left_);
+  // A token at a depth of one unit takes twice the time of one at the beginning.
+  const bool counts = others_wait_ && limits_.attention_unit > 0;
+  const double price = counts ? 1 + static_cast<double>(sequence.n_computed) / limits_.attention_unit : 1;
+  int n_rows = std::min(sequence.pending(), std::max(1, static_cast<int>(budget_left_ / price)));
   const bool scored = sequence.n_computed < sequence.score_until;
   if (scored) n_rows = std::min(n_rows, score_rows_left_);
   if (n_rows == 0) return;
   plan_rows(sequence, n_rows);
+  budget_left_ = std::max(0, budget_left_ - static_cast<int>(n_rows * (price - 1)));
   turns_.take(sequence);
   if (scored) score_rows_left_ -= n_rows;
 }

@@ -17,6 +17,7 @@ struct SchedulerLimits {
   int token_budget = 512;  // rows of one step
   int max_running = 64;    // sequences that hold blocks; cut to the token budget, so that each can have a row in every step
   int score_rows = 64;     // rows of one step with logits beyond the last one of each sequence
+  int attention_unit = 0;  // model::Model::attention_unit(); 0: attention is as if it took no time
 };
 
 struct PlanItem {
@@ -37,7 +38,8 @@ class Scheduler {
 
   // The next step, valid until the next call of any function here.
   // Running sequences with one pending token come first, each with it, so that a long prompt never holds them up. What is
-  // left of the budget goes to prompts in turn: to those of the lowest priority number first, among these to the owner
+  // left of the budget goes to prompts in turn (where there are such sequences, to whom the step's time matters, a prompt's
+  // token counts for more the more context it attends to): to those of the lowest priority number first, among these to the owner
   // whose turn is longest ago, of its own to the oldest. One that waits is admitted in its turn while blocks allow, with
   // the blocks of its beginning that the index has, but for the last token, whose logits are wanted, and for prompt tokens
   // whose log-probabilities are. When a running sequence needs a block and none is free, or a more urgent one waits for
@@ -89,6 +91,7 @@ class Scheduler {
   std::vector<BlockId> found_{};      // the prefix of who is about to be admitted
   std::vector<int> leaving_;          // [blocks] references that would be given back; 0 but while fits() counts
   int budget_left_ = 0, score_rows_left_ = 0;
+  bool others_wait_ = false;  // for the step at hand, with one token each
   uint64_t n_preemptions_ = 0, prefix_queries_ = 0, prefix_hits_ = 0;
 };
 

@@ -21,9 +21,9 @@ Result<Model> Model::load(const Arch& arch, const Hparams& hparams, const Tensor
                           ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* progress_context) {
   const int group = hparams.n_heads / hparams.n_kv_heads;
   if (group > kernels::kMaxQueries || hparams.head_dim > kernels::kMaxHeadDim)
-    return Error{"The model has heads of " + std::to_string(hparams.head_dim) + " dimensions in groups of " + std::to_string(group) +
-                     "; at most " + std::to_string(kernels::kMaxHeadDim) + " and " + std::to_string(kernels::kMaxQueries) +
-                     " are supported.",
+    return Error{"The model has heads of " + std::to_string(hparams.head_dim) + " dimensions in groups of " +
+                     std::to_string(group) + "; at most " + std::to_string(kernels::kMaxHeadDim) + " and " +
+                     std::to_string(kernels::kMaxQueries) + " are supported.",
                  "attention.key_length"};
   auto weights = load_weights(arch, hparams, source, options.activations, team, progress, progress_context);
   if (!weights) return weights.error();
@@ -46,6 +46,17 @@ Activations Model::activations() const {
     return sum;
   };
   return std::ranges::max({Activations::int8, Activations::bf16, Activations::f32}, {}, bytes);
+}
+// Multiply-adds of a layer's products by those of attention to one position, which are done at half the rate of int8.
+int Model::attention_unit() const {
+  const Hparams& h = impl_->hparams;
+  int64_t products = 0;
+  for (const Layer& l : impl_->weights.layers)
+    for (const Linear* linear : {&l.qkv, &l.attn_output, &l.gate_up, &l.ffn_down})
+      products += int64_t{linear->k()} * linear->columns();
+  const int64_t unbounded = std::max<int64_t>(1, std::ranges::count(h.windowed, 0));
+  const int64_t position = 2 * unbounded * h.n_heads * h.head_dim * (activations() == Activations::int8 ? 2 : 1);
+  return static_cast<int>(std::clamp<int64_t>(products / position, 1, 1 << 30));
 }
 
 std::span<const float> Model::forward(const Batch& batch, KvStore& kv, ThreadTeam& team) {

@@ -52,6 +52,8 @@ class Model {
   size_t weight_bytes() const;  // of the packed weights in memory
   const kernels::Ops& ops() const;
   Activations activations() const;  // that most of the weights are multiplied with, by their bytes
+  // About how many positions of context take a token as long to attend to as all the rest of it takes: for who plans steps.
+  int attention_unit() const;
 
   // One step: writes the batch's keys and values into `kv` and returns logits [logits_rows][vocab], valid until the next
   // call. A row's bits depend on its sequence's tokens up to it and on nothing else: not on the other sequences, on how

@@ -42,6 +42,33 @@ TEST(Scheduler, CutsAPromptIntoChunks) {
   EXPECT_EQ(scheduler.plan()[0].n_rows, 1);
 }
 
+TEST(Scheduler, AtDepthAPromptTakesLessOfAStepThatOthersWaitFor) {
+  BlockPool pool(100);
+  Scheduler scheduler(pool, {.token_budget = 64, .max_running = 4, .attention_unit = 100});
+  Sequence alone = of(300);
+  scheduler.add(alone);
+  for (int step = 0; step < 4; step++) {
+    EXPECT_EQ(scheduler.plan()[0].n_rows, 64);
+    scheduler.commit();
+  }
+  scheduler.remove(alone);
+
+  Sequence other = of(1), prompt = of(900);
+  scheduler.add(other);
+  advance(scheduler);
+  scheduler.add(prompt);
+  int steps = 0;
+  for (; prompt.pending() > 0 && prompt.n_tokens == 900; steps++) {
+    const double price = 1 + prompt.n_computed / 100.0;
+    const int before = prompt.n_computed;
+    advance(scheduler);
+    const int rows = prompt.n_computed - before;
+    EXPECT_LE(rows * price, 63);
+    EXPECT_TRUE((rows + 1) * price > 63 || prompt.n_tokens == 901) << "no less than it may";
+  }
+  EXPECT_GT(steps, 900 / 63 * 3);
+}
+
 TEST(Scheduler, ALongPromptDoesNotHoldUpOthers) {
   BlockPool pool(100);
   Scheduler scheduler(pool, {.token_budget = 8, .max_running = 4});
