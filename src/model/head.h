@@ -28,6 +28,7 @@ class Head {
   // met before; the logits are there when all have returned.
   template <class Hidden>
   void run(Worker& worker, PanelDeal::Hand& hand, int rows, Hidden hidden) {
+    if (rows == 0) return;
     const auto mine = worker.share(rows);
     for (int64_t r = mine.begin; r < mine.end; r++) prepare(static_cast<int>(r), rows, hidden(static_cast<int>(r)));
     worker.barrier();
