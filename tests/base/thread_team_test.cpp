@@ -31,7 +31,9 @@ TEST(ThreadTeam, WakesSleepers) {
   int ran = 0;
   for (int i = 0; i < 3; i++) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    team.run([&](Worker& w) { ran += w.index() == 0; });
+    team.run([&](Worker& w) {
+      if (w.index() == 0) ran++;
+    });
   }
   EXPECT_EQ(ran, 3);
 }
