@@ -119,8 +119,8 @@ UNISONO_INLINE Ints set_ints(int32_t x) {
   UNISONO_LANES r.v[i] = x;
   return r;
 }
-UNISONO_INLINE Ints add(Ints a, Ints b) {
-  UNISONO_LANES a.v[i] += b.v[i];
+UNISONO_INLINE Ints add(Ints a, Ints b) {  // modulo 2^32
+  UNISONO_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) + static_cast<uint32_t>(b.v[i]));
   return a;
 }
 template <int N>
