@@ -9,17 +9,11 @@ namespace unisono::kernels::KERNEL_ISA {
 
 namespace {
 
-UNISONO_INLINE uint32_t two_of(const uint16_t* p) {
-  uint32_t two;
-  __builtin_memcpy(&two, p, 4);
-  return two;
-}
-
 // Scores of MQ queries against NB blocks, into columns from `column`.
 template <int MQ, int NB>
 UNISONO_INLINE void pair_scores(const Place* places, int dims, bool fetch, Scratch& s, int query, int column) {
   Vec f[MQ][NB];
-  UNISONO_UNROLL for (int r = 0; r < MQ; r++) UNISONO_UNROLL for (int j = 0; j < NB; j++) f[r][j] = zero();
+  clear(f);
   const uint16_t* q = s.rounded_q + query * padded(dims);
   for (int d = 0; d < pairs_of(dims); d++) {
     Pairs k[NB];
@@ -27,7 +21,7 @@ UNISONO_INLINE void pair_scores(const Place* places, int dims, bool fetch, Scrat
     UNISONO_UNROLL for (int j = 0; j < NB; j++) k[j] =
         load_pairs(reinterpret_cast<const uint16_t*>(places[j].keys + d * kPage * 4));
     UNISONO_UNROLL for (int r = 0; r < MQ; r++) {
-      const uint32_t two = two_of(q + r * padded(dims) + 2 * d);
+      const uint32_t two = two_values(q + r * padded(dims) + 2 * d);
       UNISONO_UNROLL for (int j = 0; j < NB; j++) f[r][j] = dot(f[r][j], k[j], two);
     }
   }
@@ -43,14 +37,10 @@ void pair_scores_of(int queries, const Place* places, int dims, bool fetch, Scra
 }
 
 void split_scores(Bf16, int dims, int queries, const Reach& reach, Scratch& s) {
-  const int first = reach.begin / kPage, last = reach.end / kPage;
-  for (int b = first; b < last;) {
+  for (int b = reach.begin / kPage, last = reach.end / kPage; b < last;) {
     const bool whole = b + kPairPages <= last;
     const int pages = whole ? kPairPages : 1;
-    for (int j = 0; j < pages; j++) {
-      const int then = b + pages + j;
-      s.places[b + j].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + j, last - 1)].values;
-    }
+    fetch_after_keys(reach, b, pages, s);
     each_piece(queries, kPairQueries, [&](int r, int some) {
       if (whole) {
         pair_scores_of<kPairQueries, kPairPages>(some, s.places + b, dims, r == 0, s, r, b * kPage);
@@ -67,7 +57,7 @@ void split_scores(Bf16, int dims, int queries, const Reach& reach, Scratch& s) {
 template <int MQ, int NC>
 UNISONO_INLINE void pair_values(const Place* places, bool fetch, Scratch& s, int query, int begin, int end, int channel) {
   Vec f[MQ][NC];
-  UNISONO_UNROLL for (int r = 0; r < MQ; r++) UNISONO_UNROLL for (int c = 0; c < NC; c++) f[r][c] = zero();
+  clear(f);
   const auto add_pair = [&](const std::byte* v, int at, bool both) {
     Pairs x[NC];
     UNISONO_UNROLL for (int c = 0; c < NC; c++) {
@@ -75,7 +65,7 @@ UNISONO_INLINE void pair_values(const Place* places, bool fetch, Scratch& s, int
       if (!both) x[c] = first_of_pairs(x[c]);
     }
     UNISONO_UNROLL for (int r = 0; r < MQ; r++) {
-      const uint32_t two = two_of(s.rounded_p[query + r] + at);
+      const uint32_t two = two_values(s.rounded_p[query + r] + at);
       UNISONO_UNROLL for (int c = 0; c < NC; c++) f[r][c] = dot(f[r][c], x[c], two);
     }
   };
@@ -104,12 +94,8 @@ void pair_values_of(int queries, const Place* places, bool fetch, Scratch& s, in
   pair_values<MQ, NC>(places, fetch, s, query, begin, end, channel);
 }
 
-// next: keys of the next split's first blocks, or null.
 void split_values(Bf16, int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
-  for (int b = reach.begin / kPage, last = reach.end / kPage; b < last; b++) {
-    const std::byte* after = b + kAhead < last ? s.places[b + kAhead].values : next[b + kAhead - last];
-    s.places[b].after_values = after != nullptr ? after : s.places[b].values;
-  }
+  fetch_after_values(reach, s, next);
   for (int c = 0; c < padded(dims);) {
     const bool whole = c + 16 * kPairChannels <= padded(dims);
     each_piece(queries, kPairQueries, [&](int r, int some) {

@@ -12,7 +12,7 @@ namespace {
 template <class T, bool Fetch, int MQ, int NB>
 UNISONO_INLINE void scores(const Place* places, int dims, Scratch& s, int query, int column) {
   Vec f[MQ][NB];
-  UNISONO_UNROLL for (int r = 0; r < MQ; r++) UNISONO_UNROLL for (int j = 0; j < NB; j++) f[r][j] = zero();
+  clear(f);
   const float* q = s.q + query * dims;
   for (int from = 0; from < dims; from += kScaled) {
     [[maybe_unused]] Vec scale[NB];
@@ -49,7 +49,7 @@ void scores_of(int queries, const Place* places, int dims, Scratch& s, int query
 template <class T, bool Fetch, int MQ, int NC>
 UNISONO_INLINE void values(const Place* places, Scratch& s, int query, int begin, int end, int from, int to) {
   Vec f[MQ][NC];
-  UNISONO_UNROLL for (int r = 0; r < MQ; r++) UNISONO_UNROLL for (int c = 0; c < NC; c++) f[r][c] = zero();
+  clear(f);
   for (int at = begin; at < end;) {
     const Place& place = places[at / kPage];
     const int first = at % kPage;
@@ -88,14 +88,10 @@ void values_of(int queries, const Place* places, Scratch& s, int query, int begi
 // Scores and values of few queries, from memory as it is.
 template <class T>
 void few_scores(int dims, int queries, const Reach& reach, Scratch& s) {
-  const int first = reach.begin / kPage, last = reach.end / kPage;
-  for (int b = first; b < last;) {
+  for (int b = reach.begin / kPage, last = reach.end / kPage; b < last;) {
     const bool whole = b + kFewPages <= last;
     const int pages = whole ? kFewPages : 1;
-    for (int j = 0; j < pages; j++) {
-      const int then = b + pages + j;
-      s.places[b + j].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + j, last - 1)].values;
-    }
+    fetch_after_keys(reach, b, pages, s);
     for (int r = 0; r < queries; r += kFewQueries) {
       const int some = lesser(kFewQueries, queries - r);
       if (whole) {
@@ -107,13 +103,9 @@ void few_scores(int dims, int queries, const Reach& reach, Scratch& s) {
     b += pages;
   }
 }
-// next: keys of the next split's first blocks, or null.
 template <class T>
 void few_values(int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
-  for (int b = reach.begin / kPage, last = reach.end / kPage; b < last; b++) {
-    const std::byte* after = b + kAhead < last ? s.places[b + kAhead].values : next[b + kAhead - last];
-    s.places[b].after_values = after != nullptr ? after : s.places[b].values;
-  }
+  fetch_after_values(reach, s, next);
   for (int c = 0; c < padded(dims);) {
     const bool whole = c + 16 * kFewChannels <= padded(dims);
     for (int r = 0; r < queries; r += kFewQueries) {

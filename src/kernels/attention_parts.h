@@ -5,6 +5,7 @@
 
 #include "kernels/isa.h"
 #include "kernels/pieces.h"
+#include "kernels/tile.h"
 
 namespace unisono::kernels::KERNEL_ISA {
 
@@ -12,8 +13,6 @@ namespace {
 
 constexpr float kNothing = -1e30f;
 constexpr int kScaled = 32;  // q8_0: dims or channels that share a scale
-constexpr int lesser(int a, int b) { return a < b ? a : b; }
-constexpr int greater(int a, int b) { return a > b ? a : b; }
 constexpr int padded(int dims) { return (dims + 15) / 16 * 16; }
 constexpr int pairs_of(int dims) { return (dims + 1) / 2; }
 constexpr int scales_of(int dims) { return (dims + kScaled - 1) / kScaled; }
@@ -94,6 +93,23 @@ constexpr int kAhead = 2;
 struct Reach {
   int begin = 0, to = 0, end = 0;
 };
+
+// While `pages` blocks from b are scored: the keys of as many after them are fetched, behind the last the first values.
+UNISONO_INLINE void fetch_after_keys(const Reach& reach, int b, int pages, Scratch& s) {
+  const int first = reach.begin / kPage, last = reach.end / kPage;
+  for (int j = 0; j < pages; j++) {
+    const int then = b + pages + j;
+    s.places[b + j].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + j, last - 1)].values;
+  }
+}
+// While values are used: those of blocks after them, behind the last `next`, keys of the next split's first blocks, or
+// null.
+UNISONO_INLINE void fetch_after_values(const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
+  for (int b = reach.begin / kPage, last = reach.end / kPage; b < last; b++) {
+    const std::byte* after = b + kAhead < last ? s.places[b + kAhead].values : next[b + kAhead - last];
+    s.places[b].after_values = after != nullptr ? after : s.places[b].values;
+  }
+}
 
 }  // namespace
 

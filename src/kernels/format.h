@@ -111,6 +111,31 @@ struct FormatQ6K {
   static UNISONO_INLINE Ints half_scale(const Unit& u, int b, int h) { return widen(u.scale[b][h]); }
 };
 
+// The scales of a block's two halves; where it has but one, d[0].
+template <class F>
+UNISONO_INLINE void block_scales(const typename F::Unit& u, int b, Vec (&d)[2]) {
+  d[0] = F::scale(u, b);
+  if constexpr (F::half_scales) {
+    d[1] = mul(d[0], to_floats(F::half_scale(u, b, 1)));  // f16 times int8 is exact
+    d[0] = mul(d[0], to_floats(F::half_scale(u, b, 0)));
+  }
+}
+
+// The units of panels from one on, by block.
+template <class F>
+struct PanelUnits {
+  PanelUnits(const PanelMatrix& w, int panel)
+      : panel_units(w.panel_bytes / sizeof(typename F::Unit)),
+        first(reinterpret_cast<const typename F::Unit*>(w.data) + static_cast<size_t>(panel) * panel_units) {}
+  const typename F::Unit& unit(int p, int64_t b) const {
+    return first[static_cast<size_t>(p) * panel_units + static_cast<size_t>(b / F::blocks)];
+  }
+  static int at(int64_t b) { return static_cast<int>(b % F::blocks); }  // in its unit
+
+  size_t panel_units;
+  const typename F::Unit* first;
+};
+
 // Calls visit with the format of a quantised type, and returns what it returns. Other types: nothing is called.
 template <class Visit>
 auto with_format(DType type, Visit visit) -> decltype(visit(FormatQ8_0{})) {

@@ -4,23 +4,16 @@
 #include "kernels/format.h"
 #include "kernels/isa.h"
 #include "kernels/pieces.h"
+#include "kernels/tile.h"
 
 namespace unisono::kernels::KERNEL_ISA {
 
 namespace {
 
-constexpr int lesser(int a, int b) { return a < b ? a : b; }
-
 // Activations of about this size stay in a core's L2 while panel after panel passes by.
 constexpr int64_t kActivationBytes = 512 * 1024;
 // So many rows pay for unpacking weights of 5 or 6 bits once for all. Those of 4 bits are as fast to unpack as to load.
 constexpr int kUnpackRows = 16;
-
-UNISONO_INLINE int32_t four_values(const QuantBlock& x, int group) {
-  int32_t four;
-  __builtin_memcpy(&four, x.q + 4 * group, 4);
-  return four;
-}
 
 // A block of a panel, unpacked: what many rows read again and again.
 struct Unpacked {
@@ -49,13 +42,9 @@ void unpack(const typename F::Unit& u, int b, Unpacked& out) {
 
 // Where a tile finds block b of panel p: as it lies in memory, or unpacked.
 template <class F>
-struct FromPanels {
-  const typename F::Unit* w;
-  size_t panel_units;
-  const typename F::Unit& unit(int p, int64_t b) const {
-    return w[static_cast<size_t>(p) * panel_units + static_cast<size_t>(b / F::blocks)];
-  }
-  static int at(int64_t b) { return static_cast<int>(b % F::blocks); }
+struct FromPanels : PanelUnits<F> {
+  using Units = PanelUnits<F>;
+  using Units::at, Units::unit, Units::Units;
   template <int G>
   UNISONO_INLINE Bytes group(int p, int64_t b) const {
     return F::template group<G>(unit(p, b), at(b));
@@ -92,7 +81,7 @@ UNISONO_INLINE void dots(Ints (&sums)[MR][NP], const Source& w, int64_t b, const
     Bytes bytes[NP];
     UNISONO_UNROLL for (int p = 0; p < NP; p++) bytes[p] = w.template group<Begin>(p, b);
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {
-      const int32_t four = four_values(x[r * row_blocks], Begin);
+      const int32_t four = four_values(x[r * row_blocks].q + 4 * Begin);
       UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = dot<F::bits>(sums[r][p], bytes[p], four);
     }
     dots<F, MR, NP, Begin + 1, End>(sums, w, b, x, row_blocks);
@@ -107,7 +96,7 @@ UNISONO_INLINE void short_dots(Shorts (&sums)[MR][NP], const Source& w, int64_t 
     UNISONO_UNROLL for (int p = 0; p < NP; p++) {
       const Bytes bytes = w.template group<G>(p, b);
       UNISONO_UNROLL for (int r = 0; r < MR; r++) sums[r][p] =
-          short_dot(sums[r][p], bytes, four_values(x[r * row_blocks], G));
+          short_dot(sums[r][p], bytes, four_values(x[r * row_blocks].q + 4 * G));
     }
     short_dots<MR, NP, G + 1>(sums, w, b, x, row_blocks);
   }
@@ -158,8 +147,7 @@ template <class F, int MR, int NP, class Source>
 UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, int64_t row_blocks, float* y, int64_t ldy,
                          bool first, Fetch ahead) {
   Vec f[MR][NP];
-  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
-      first ? zero() : load(y + r * ldy + 16 * p);
+  load_sums(f, y, ldy, first);
   for (int64_t b = 0; b < blocks; b++, x++) {
     ahead.step();
     Vec sums[MR][NP];
@@ -180,8 +168,7 @@ UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, i
       }
     }
   }
-  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++)
-      store(y + r * ldy + 16 * p, f[r][p]);
+  store_sums(f, y, ldy);
 }
 
 // tile() for 1 to MR rows.
@@ -198,11 +185,8 @@ void tile_of(int rows, const Source& w, int64_t blocks, const QuantBlock* x, int
 template <class F, int NP>
 void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int panel, int end,
                Upcoming then) {
-  using Unit = typename F::Unit;
   const int row_blocks = (w.k + kBlock - 1) / kBlock;
-  const FromPanels<F> at{
-      reinterpret_cast<const Unit*>(w.data) + static_cast<size_t>(panel) * (w.panel_bytes / sizeof(Unit)),
-      w.panel_bytes / sizeof(Unit)};
+  const FromPanels<F> at(w, panel);
   const bool unpacks = (F::bits == 5 || F::bits == 6) && rows >= kUnpackRows;
   const int stretches = unpacks ? pieces_of(row_blocks, kUnpacked) : 1;
   Ahead ahead(w, panel, NP, end, then, stretches * pieces_of(rows, kTileRows), (row_blocks + stretches - 1) / stretches);
@@ -244,12 +228,12 @@ void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int6
 constexpr int kStretch = 256;  // k dequantised at a time: 16 KiB a panel
 
 template <class F, int G>
-UNISONO_INLINE void expand_groups(const typename F::Unit& u, int b, Vec d, Vec m, Vec d1, float* out) {
+UNISONO_INLINE void expand_groups(const typename F::Unit& u, int b, const Vec (&d)[2], Vec m, float* out) {
   if constexpr (G < 8) {
     alignas(64) uint8_t bytes[64];
     const Bytes w = F::template group<G>(u, b);
     __builtin_memcpy(bytes, &w, 64);
-    const Vec scale = F::half_scales && G >= 4 ? d1 : d;
+    const Vec scale = d[F::half_scales && G >= 4 ? 1 : 0];
     for (int j = 0; j < 4; j++) {
       alignas(64) float q[16];
       for (int lane = 0; lane < 16; lane++) q[lane] = static_cast<float>(bytes[4 * lane + j] - F::zero);
@@ -257,7 +241,7 @@ UNISONO_INLINE void expand_groups(const typename F::Unit& u, int b, Vec d, Vec m
       if constexpr (F::has_min) v = add(v, m);
       store(out + 16 * (4 * G + j), v);
     }
-    expand_groups<F, G + 1>(u, b, d, m, d1, out);
+    expand_groups<F, G + 1>(u, b, d, m, out);
   }
 }
 
@@ -268,13 +252,10 @@ void expand(const std::byte* panel, int64_t b0, int64_t b1, float* out) {
   for (int64_t block = b0; block < b1; block++, out += 16 * kBlock) {
     const auto& u = units[block / F::blocks];
     const int b = static_cast<int>(block % F::blocks);
-    Vec d = F::scale(u, b), m = zero(), d1 = d;
+    Vec d[2], m = zero();
+    block_scales<F>(u, b, d);
     if constexpr (F::has_min) m = F::min(u, b);
-    if constexpr (F::half_scales) {
-      d1 = mul(d, to_floats(F::half_scale(u, b, 1)));
-      d = mul(d, to_floats(F::half_scale(u, b, 0)));
-    }
-    expand_groups<F, 0>(u, b, d, m, d1, out);
+    expand_groups<F, 0>(u, b, d, m, out);
   }
 }
 
@@ -298,8 +279,7 @@ template <int MR, int NP>
 UNISONO_INLINE void tile_f32(const float* const (&w)[NP], const float* x, int64_t ldx, int64_t k, float* y, int64_t ldy,
                              bool first, Fetch ahead) {
   Vec f[MR][NP];
-  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
-      first ? zero() : load(y + r * ldy + 16 * p);
+  load_sums(f, y, ldy, first);
   for (int64_t i = 0; i < k; i++) {
     if (i % kBlock == 0) ahead.step();
     Vec v[NP];
@@ -309,8 +289,7 @@ UNISONO_INLINE void tile_f32(const float* const (&w)[NP], const float* x, int64_
       UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = fma(v[p], a, f[r][p]);
     }
   }
-  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++)
-      store(y + r * ldy + 16 * p, f[r][p]);
+  store_sums(f, y, ldy);
 }
 
 template <int MR, int NP>

@@ -5,22 +5,15 @@
 #include "kernels/format.h"
 #include "kernels/isa.h"
 #include "kernels/pieces.h"
+#include "kernels/tile.h"
 
 namespace unisono::kernels::KERNEL_ISA {
 
 namespace {
 
-constexpr int lesser(int a, int b) { return a < b ? a : b; }
-
 constexpr int kRows = kTileRowsBf16, kPanels = kTilePanelsBf16;
 constexpr int kFewRows = lesser(kRows, 4);
 constexpr int kStretch = 8;  // blocks widened at a time: 10 KB a panel, which stay in L1 while the rows pass by
-
-UNISONO_INLINE uint32_t two_values(const Bf16Block& x, int pair) {
-  uint32_t two;
-  __builtin_memcpy(&two, x.v + 2 * pair, 4);
-  return two;
-}
 
 // A block's weights, already widened: what many rows read again and again.
 struct Widened {
@@ -28,15 +21,6 @@ struct Widened {
   alignas(64) float scale[2][16];  // the second for types with two scales in a block
   alignas(64) float min[16];
 };
-
-template <class F>
-UNISONO_INLINE void scales_of(const typename F::Unit& u, int b, Vec (&d)[2]) {
-  d[0] = F::scale(u, b);
-  if constexpr (F::half_scales) {
-    d[1] = mul(d[0], to_floats(F::half_scale(u, b, 1)));  // f16 times int8 is exact
-    d[0] = mul(d[0], to_floats(F::half_scale(u, b, 0)));
-  }
-}
 
 template <class F, int G>
 void widen_groups(const typename F::Unit& u, int b, Widened& out) {
@@ -52,7 +36,7 @@ template <class F>
 void widen_block(const typename F::Unit& u, int b, Widened& out) {
   widen_groups<F, 0>(u, b, out);
   Vec d[2];
-  scales_of<F>(u, b, d);
+  block_scales<F>(u, b, d);
   store(out.scale[0], d[0]);
   if constexpr (F::half_scales) store(out.scale[1], d[1]);
   if constexpr (F::has_min) store(out.min, F::min(u, b));
@@ -61,21 +45,16 @@ void widen_block(const typename F::Unit& u, int b, Widened& out) {
 // Where a tile finds block b of panel p: as it lies in memory, or widened. A Source gives pairs<G>(p, b, even, odd) of four
 // k, scales(p, b, d), min(p, b), and which of these its type has.
 template <class F>
-struct FromPanels {
+struct FromPanels : PanelUnits<F> {
+  using Units = PanelUnits<F>;
+  using Units::at, Units::unit, Units::Units;
   static constexpr bool has_min = F::has_min, half_scales = F::half_scales;
-  const typename F::Unit* w;
-  size_t panel_units;
-  const typename F::Unit& unit(int p, int64_t b) const {
-    return w[static_cast<size_t>(p) * panel_units + static_cast<size_t>(b / F::blocks)];
-  }
   template <int G>
   UNISONO_INLINE void pairs(int p, int64_t b, Pairs& even, Pairs& odd) const {
-    to_pairs<F::bits, F::zero>(F::template group<G>(unit(p, b), static_cast<int>(b % F::blocks)), even, odd);
+    to_pairs<F::bits, F::zero>(F::template group<G>(unit(p, b), at(b)), even, odd);
   }
-  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
-    scales_of<F>(unit(p, b), static_cast<int>(b % F::blocks), d);
-  }
-  UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), static_cast<int>(b % F::blocks)); }
+  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const { block_scales<F>(unit(p, b), at(b), d); }
+  UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), at(b)); }
 };
 template <bool HalfScales, bool HasMin>
 struct FromWidened {
@@ -100,7 +79,7 @@ UNISONO_INLINE void dots(Vec (&s)[MR][NP], const Source& w, int64_t b, const Bf1
     Pairs pairs[2][NP];
     UNISONO_UNROLL for (int p = 0; p < NP; p++) w.template pairs<Begin>(p, b, pairs[0][p], pairs[1][p]);
     UNISONO_UNROLL for (int half = 0; half < 2; half++) UNISONO_UNROLL for (int r = 0; r < MR; r++) {
-      const uint32_t two = two_values(x[r * row_blocks], 2 * Begin + half);
+      const uint32_t two = two_values(x[r * row_blocks].v + 2 * (2 * Begin + half));
       UNISONO_UNROLL for (int p = 0; p < NP; p++) s[r][p] = dot(s[r][p], pairs[half][p], two);
     }
     dots<Source, MR, NP, Begin + 1, End>(s, w, b, x, row_blocks);
@@ -108,23 +87,9 @@ UNISONO_INLINE void dots(Vec (&s)[MR][NP], const Source& w, int64_t b, const Bf1
 }
 
 template <int MR, int NP>
-UNISONO_INLINE void clear(Vec (&s)[MR][NP]) {
-  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) s[r][p] = zero();
-}
-template <int MR, int NP>
 UNISONO_INLINE void add_scaled(Vec (&f)[MR][NP], const Vec (&s)[MR][NP], const Vec (&d)[NP][2], int which) {
   UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
       fma(s[r][p], d[p][which], f[r][p]);
-}
-template <int MR, int NP>
-UNISONO_INLINE void load_sums(Vec (&f)[MR][NP], const float* y, int64_t ldy, bool first) {
-  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] =
-      first ? zero() : load(y + r * ldy + 16 * p);
-}
-template <int MR, int NP>
-UNISONO_INLINE void store_sums(const Vec (&f)[MR][NP], float* y, int64_t ldy) {
-  UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++)
-      store(y + r * ldy + 16 * p, f[r][p]);
 }
 
 // `blocks` blocks of integer weights. first: y starts at 0; else it goes on from what it holds.
@@ -169,22 +134,17 @@ void tile_of(int rows, const Source& w, int64_t blocks, const Bf16Block* x, int6
 template <class F, int NP>
 void panels_of(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int panel, int end,
                Upcoming then) {
-  using Unit = typename F::Unit;
   const int row_blocks = (w.k + kBlock - 1) / kBlock;
-  const size_t panel_units = w.panel_bytes / sizeof(Unit);
-  const Unit* units = reinterpret_cast<const Unit*>(w.data) + static_cast<size_t>(panel) * panel_units;
+  const FromPanels<F> units(w, panel);
   const bool few = rows <= kFewRows;
   const int pieces = few ? 1 : pieces_of(row_blocks, kStretch);
   Ahead ahead(w, panel, NP, end, then, pieces * pieces_of(rows, kRows), (row_blocks + pieces - 1) / pieces);
   y += 16 * panel;
-  if (few)
-    return tile_of<kFewRows, NP>(rows, FromPanels<F>{units, panel_units}, row_blocks, x, row_blocks, y, ldy, true, ahead.tile());
+  if (few) return tile_of<kFewRows, NP>(rows, units, row_blocks, x, row_blocks, y, ldy, true, ahead.tile());
   alignas(64) Widened wide[NP][kStretch];
   each_piece(row_blocks, kStretch, [&](int b0, int some) {
     for (int p = 0; p < NP; p++)
-      for (int b = b0; b < b0 + some; b++)
-        widen_block<F>(units[static_cast<size_t>(p) * panel_units + static_cast<size_t>(b / F::blocks)], b % F::blocks,
-                       wide[p][b - b0]);
+      for (int b = b0; b < b0 + some; b++) widen_block<F>(units.unit(p, b), units.at(b), wide[p][b - b0]);
     each_piece(rows, kRows, [&](int r, int n) {
       tile_of<kRows, NP>(n, FromWidened<F::half_scales, F::has_min>{wide}, some, x + int64_t{r} * row_blocks + b0,
                          row_blocks, y + r * ldy, ldy, b0 == 0, ahead.tile());
@@ -212,7 +172,7 @@ UNISONO_INLINE void plain_tile(const uint16_t* w, size_t panel_values, const Bf1
       Pairs at[NP];
       UNISONO_UNROLL for (int p = 0; p < NP; p++) at[p] = load_pairs(w + static_cast<size_t>(p) * panel_values + 32 * pair);
       UNISONO_UNROLL for (int r = 0; r < MR; r++) {
-        const uint32_t two = two_values(x[r * row_blocks], pair);
+        const uint32_t two = two_values(x[r * row_blocks].v + 2 * pair);
         UNISONO_UNROLL for (int p = 0; p < NP; p++) f[r][p] = dot(f[r][p], at[p], two);
       }
     }
@@ -253,7 +213,8 @@ void plain_product(const PanelMatrix& w, const Bf16Block* x, int rows, float* y,
 
 }  // namespace
 
-void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
+void matmul_bf16(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int64_t ldy, int begin, int end,
+                 Upcoming then) {
   if (w.type == DType::bf16) return plain_product(w, x, rows, y, ldy, begin, end, then);
   with_format(w.type, [&]<class F>(F) { product<F>(w, x, rows, y, ldy, begin, end, then); });
 }

@@ -5,6 +5,8 @@
 
 namespace unisono::kernels::KERNEL_ISA {
 
+constexpr int lesser(int a, int b) { return a < b ? a : b; }
+constexpr int greater(int a, int b) { return a > b ? a : b; }
 constexpr int pieces_of(int n, int most) { return (n + most - 1) / most; }
 
 // [0, n) in pieces of at most `most`: visit(first, size).
