@@ -10,7 +10,7 @@ namespace {
 constexpr int kRowsForARow = 32;
 }  // namespace
 
-void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost, double position_cost, Deal& deal) {
+void make_deal(const Batch& batch, int workers, int tile_tokens, double attention_unit, Deal& deal) {
   deal.tiles.clear();
   int rows = 0;
   for (size_t s = 0; s < batch.sequences.size(); s++) {
@@ -30,7 +30,7 @@ void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost
   std::vector<int>& owner = deal.owner;
   owner.assign(deal.tiles.size(), 0);
   if (deal.by_rows && workers > 1) {
-    auto cost = [&](const Tile& t) { return t.tokens * (row_cost + position_cost * (t.first_position + t.tokens)); };
+    auto cost = [&](const Tile& t) { return t.tokens * (attention_unit + t.first_position + t.tokens); };
     deal.order.resize(deal.tiles.size());
     std::iota(deal.order.begin(), deal.order.end(), 0);
     std::sort(deal.order.begin(), deal.order.end(), [&](int a, int b) {

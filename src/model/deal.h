@@ -38,8 +38,8 @@ struct Deal {
   std::vector<Tile> sorted{};
 };
 
-// tile_tokens: most tokens of a tile. row_cost, position_cost: arithmetic of one row in a layer's products, and of one row
-// against one position in its attention, in any unit. Reuses the memory of `deal`.
-void make_deal(const Batch& batch, int workers, int tile_tokens, double row_cost, double position_cost, Deal& deal);
+// tile_tokens: most tokens of a tile. attention_unit: how many positions of context take a row as long to attend to as all
+// the rest of it takes. Reuses the memory of `deal`.
+void make_deal(const Batch& batch, int workers, int tile_tokens, double attention_unit, Deal& deal);
 
 }  // namespace unisono::model

@@ -1,6 +1,6 @@
 #include "model/model.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "model/step.h"
@@ -39,25 +39,8 @@ Model::~Model() = default;
 const Hparams& Model::hparams() const { return impl_->hparams; }
 size_t Model::weight_bytes() const { return impl_->weights.bytes(); }
 const kernels::Ops& Model::ops() const { return impl_->ops; }
-Activations Model::activations() const {
-  const auto bytes = [&](Activations kind) {
-    size_t sum = 0;
-    each_linear(impl_->weights, [&](const Linear& linear) { sum += linear.bytes(kind); });
-    return sum;
-  };
-  return std::ranges::max({Activations::int8, Activations::bf16, Activations::f32}, {}, bytes);
-}
-// Multiply-adds of a layer's products by those of attention to one position, which are done at half the rate of int8.
-int Model::attention_unit() const {
-  const Hparams& h = impl_->hparams;
-  int64_t products = 0;
-  for (const Layer& l : impl_->weights.layers)
-    for (const Linear* linear : {&l.qkv, &l.attn_output, &l.gate_up, &l.ffn_down})
-      products += int64_t{linear->k()} * linear->columns();
-  const int64_t unbounded = std::max<int64_t>(1, std::ranges::count(h.windowed, 0));
-  const int64_t position = 2 * unbounded * h.n_heads * h.head_dim * (activations() == Activations::int8 ? 2 : 1);
-  return static_cast<int>(std::clamp<int64_t>(products / position, 1, 1 << 30));
-}
+Activations Model::activations() const { return impl_->weights.activations(); }
+int Model::attention_unit() const { return impl_->weights.attention_unit(impl_->hparams); }
 
 std::span<const float> Model::forward(const Batch& batch, KvStore& kv, ThreadTeam& team) {
   check(!batch.tokens.empty(), "a step has at least one token");

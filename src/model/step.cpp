@@ -37,6 +37,7 @@ Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, con
     gate_columns_ = std::max(gate_columns_, layer.gate_up.columns());
   }
   d_columns_ = padded(h_.d_model);
+  attention_unit_ = w_.attention_unit(h_);
   const int group = h_.n_heads / h_.n_kv_heads;
   check(group <= kernels::kMaxQueries && h_.head_dim <= kernels::kMaxHeadDim, "the loader refuses larger heads and groups");
   tile_tokens_ = std::clamp(kernels::kMaxQueries / group, 1, 20);
@@ -414,9 +415,7 @@ void Step::plan_attention(const Batch& batch, bool window_blocks, int workers) {
 }
 
 std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& team) {
-  const double row_cost = static_cast<double>(w_.bytes()) / h_.n_layers;  // some 2 operations a byte, at 4 times the rate of f32
-  const double position_cost = 4.0 * h_.n_heads * h_.head_dim;
-  make_deal(batch, team.size(), tile_tokens_, row_cost, position_cost, deal_);
+  make_deal(batch, team.size(), tile_tokens_, attention_unit_, deal_);
   const int outputs = static_cast<int>(batch.logits_rows.size());
   few_ = !deal_.by_rows && team.size() > 1 && deal_.rows() <= kFewRows && outputs <= deal_.rows();
   reserve(few_ ? deal_.rows() * team.size() : deal_.rows());

@@ -36,7 +36,7 @@ class Step {
   const kernels::Ops& ops_;
   std::vector<float> frequencies_{}, local_frequencies_{};
   int qkv_columns_ = 0, gate_columns_ = 0, d_columns_ = 0;
-  int tile_tokens_ = 1;
+  int tile_tokens_ = 1, attention_unit_ = 1;
   int most_blocks_ = 0;  // of a row of int8 or bf16 activations
 
   Deal deal_{};

@@ -169,6 +169,24 @@ size_t Weights::bytes() const {
   return sum;
 }
 
+Activations Weights::activations() const {
+  const auto bytes_with = [&](Activations kind) {
+    size_t sum = 0;
+    each_linear(*this, [&](const Linear& linear) { sum += linear.bytes(kind); });
+    return sum;
+  };
+  return std::ranges::max({Activations::int8, Activations::bf16, Activations::f32}, {}, bytes_with);
+}
+
+// Multiply-adds of the layers' products by those of attention to one position, which are done at half the rate of int8.
+int Weights::attention_unit(const Hparams& h) const {
+  int64_t products = -int64_t{head.k()} * head.columns();
+  each_linear(*this, [&](const Linear& linear) { products += int64_t{linear.k()} * linear.columns(); });
+  const int64_t unbounded = std::max<int64_t>(1, std::ranges::count(h.windowed, 0));
+  const int64_t position = 2 * unbounded * h.n_heads * h.head_dim * (activations() == Activations::int8 ? 2 : 1);
+  return static_cast<int>(std::clamp<int64_t>(products / position, 1, 1 << 30));
+}
+
 Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSource& source, Activations dial,
                              ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* progress_context) {
   Binder bind(source);

@@ -32,6 +32,9 @@ struct Weights {
   Buffer memory{};                      // of all panels, so that they lie on huge pages however small a matrix is
 
   size_t bytes() const;                 // packed
+  Activations activations() const;      // that most of them, by bytes, are multiplied with
+  // About how many positions of context take a token as long to attend to as its products in the layers take.
+  int attention_unit(const Hparams& h) const;
 };
 
 // visit(Linear&) of every product: the head, then layer by layer. W: Weights or const Weights.

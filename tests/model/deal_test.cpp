@@ -32,7 +32,7 @@ TEST(Deal, EveryRowOnceAndTilesWithinSequences) {
   for (int round = 0; round < 500; round++) {
     const Sequences s = random_batch(random, round % 2 ? 300 : 20);
     const int workers = 1 + static_cast<int>(random() % 4);
-    make_deal(s.batch(), workers, 12, 1e6, 2304, deal);
+    make_deal(s.batch(), workers, 12, 1e6 / 2304, deal);
     ASSERT_EQ(deal.rows(), static_cast<int>(s.tokens.size()));
     for (int r = 0; r < deal.rows(); r++)
       ASSERT_EQ(deal.buffer_row[static_cast<size_t>(deal.batch_row[static_cast<size_t>(r)])], r);
@@ -61,7 +61,7 @@ TEST(Deal, ALongPromptIsDealtEvenly) {
   std::vector<int32_t> tokens(512);
   const BatchSequence seq{0, 512, 0, {}};
   Deal deal;
-  make_deal({tokens, {&seq, 1}, {}}, 2, 12, 3.5e6, 2304, deal);
+  make_deal({tokens, {&seq, 1}, {}}, 2, 12, 3.5e6 / 2304, deal);
   ASSERT_TRUE(deal.by_rows);
   double cost[2] = {};
   for (size_t t = 0; t < deal.tiles.size(); t++) {
@@ -76,7 +76,7 @@ TEST(Deal, FewRowsAreNotDealtByRows) {
   std::vector<BatchSequence> list;
   for (int i = 0; i < 16; i++) list.push_back({i, 1, 100, {}});
   Deal deal;
-  make_deal({tokens, list, {}}, 2, 12, 1e6, 2304, deal);
+  make_deal({tokens, list, {}}, 2, 12, 1e6 / 2304, deal);
   EXPECT_FALSE(deal.by_rows);
 }
 
