@@ -91,14 +91,16 @@ class Cost {
     kv_token_ = static_cast<double>(model::KvStore::block_bytes(kv, 1, h_.n_kv_heads, h_.head_dim)) / kBlock;
     const double d = h_.d_model, q = static_cast<double>(h_.n_heads) * h_.head_dim,
                  kv_rows = static_cast<double>(h_.n_kv_heads) * h_.head_dim;
-    token_ = 2.0 * h_.n_layers * (d * (q + 2 * kv_rows) + q * d + 3 * d * h_.d_ff);
-    logits_ = 2.0 * d * h_.vocab_size;
+    const double keys_values = 2.0 * d * 2 * kv_rows, rest = 2.0 * (2 * d * q + 3 * d * h_.d_ff);
+    token_ = h_.n_layers * keys_values + (h_.n_layers - 1) * rest;
+    logits_ = rest + 2.0 * d * h_.vocab_size;
   }
-  // Of tokens at [from, to) of one sequence.
+  // Of tokens at [from, to) of one sequence, the logits of the last so many wanted: of the others the last layer gives
+  // keys and values only.
   double operations(int from, int to, int logits_rows) const {
     double sum = token_ * (to - from) + logits_ * logits_rows;
     for (int layer = 0; layer < h_.n_layers; layer++)
-      for (int at = from; at < to; at++) sum += 4.0 * h_.n_heads * h_.head_dim * seen(layer, at);
+      for (int at = layer + 1 < h_.n_layers ? from : to - logits_rows; at < to; at++) sum += 4.0 * h_.n_heads * h_.head_dim * seen(layer, at);
     return sum;
   }
   // Of one decode step of n sequences at a position; with shared, `depth` positions are read once.

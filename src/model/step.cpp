@@ -50,15 +50,8 @@ Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, con
 
 class Step::Part {
  public:
-  Part(Step& step, const Batch& batch, KvStore& kv, Worker& worker)
-      : s_(step), batch_(batch), kv_(kv), worker_(worker), hand_(step.panel_deal_, worker) {
-    const auto w = static_cast<size_t>(worker.index());
-    rows_ = worker.share(s_.deal_.rows());
-    if (s_.deal_.by_rows) rows_ = {s_.deal_.first_row[w], s_.deal_.first_row[w + 1]};
-    if (s_.few_) {
-      rows_ = {0, s_.deal_.rows()};
-      first_own_ = worker.index() * s_.deal_.rows();
-    }
+  Part(Step& step, KvStore& kv, Worker& worker) : s_(step), kv_(kv), worker_(worker), hand_(step.panel_deal_, worker) {
+    enter(step.all_);
   }
 
   void run() {
@@ -69,17 +62,28 @@ class Step::Part {
   }
 
  private:
+  const Deal& deal() const { return stage_->deal; }
+  void enter(const Stage& stage) {
+    stage_ = &stage;
+    const auto w = static_cast<size_t>(worker_.index());
+    rows_ = worker_.share(deal().rows());
+    if (deal().by_rows) rows_ = {deal().first_row[w], deal().first_row[w + 1]};
+    if (s_.few_) {
+      rows_ = {0, deal().rows()};
+      first_own_ = worker_.index() * deal().rows();
+    }
+  }
   // Between a product, whose panels all share, and what is done to rows. Workers that keep their rows have nothing to wait for.
   void meet() {
-    if (!s_.deal_.by_rows) worker_.barrier();
+    if (!deal().by_rows) worker_.barrier();
   }
   // Before a product: the activations of all rows must be there. Who has prepared all of them itself doesn't wait.
   void meet_prepared() {
-    if (!s_.deal_.by_rows && !s_.few_) worker_.barrier();
+    if (!deal().by_rows && !s_.few_) worker_.barrier();
   }
   // Rows that are a worker's own where each has all of them.
   size_t own(int row) const { return static_cast<size_t>(first_own_ + row); }
-  float* x(int row) { return s_.x_.as<float>().data() + own(row) * static_cast<size_t>(s_.d_columns_); }
+  float* x(int row) { return s_.x_.as<float>().data() + own(stage_->at(row)) * static_cast<size_t>(s_.d_columns_); }
   float* normed(int row) {
     return s_.few_ ? s_.normed_.as<float>().data() + own(row) * static_cast<size_t>(s_.d_columns_) : y(row);
   }
@@ -88,7 +92,9 @@ class Step::Part {
   }
   // Products' results, which all workers write and read.
   float* y(int row) { return s_.y_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.d_columns_); }
-  float* qkv(int row) { return s_.qkv_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.qkv_columns_); }
+  float* qkv(int row) {
+    return s_.qkv_.as<float>().data() + static_cast<size_t>(stage_->at(row)) * static_cast<size_t>(s_.qkv_columns_);
+  }
   float* gate_up(int row) { return s_.gate_up_.as<float>().data() + static_cast<size_t>(row) * static_cast<size_t>(s_.gate_columns_); }
   float* attended(int row) {
     const size_t at = s_.few_ && plan_->apart > 0 ? own(row) : static_cast<size_t>(row);  // each folds for itself
@@ -102,7 +108,7 @@ class Step::Part {
     Block* all = buffer.as<Block>().data();
     if (all == nullptr) return nullptr;  // no product of this model takes them
     if (s_.few_) return all + int64_t{first_own_} * s_.most_blocks_;
-    return s_.deal_.by_rows ? all + rows_.begin * (s_.most_blocks_ - linear.k() / kernels::kBlock) : all;
+    return deal().by_rows ? all + rows_.begin * (s_.most_blocks_ - linear.k() / kernels::kBlock) : all;
   }
   QuantBlock* int8_rows(const Linear& linear) { return rounded_rows<QuantBlock>(s_.int8_, linear); }
   Bf16Block* bf16_rows(const Linear& linear) { return rounded_rows<Bf16Block>(s_.bf16_, linear); }
@@ -122,14 +128,14 @@ class Step::Part {
   // then: the Linear that this worker multiplies next.
   void multiply(const Linear& linear, const float* in, int64_t in_stride, float* out, int64_t out_stride, const Linear& then) {
     const ActivationRows a{int8_rows(linear), bf16_rows(linear), in, in_stride};
-    if (s_.deal_.by_rows) {
+    if (deal().by_rows) {
       linear.multiply(s_.ops_, a, static_cast<int>(rows_.begin), static_cast<int>(rows_.end - rows_.begin), out, out_stride, 0,
                       linear.panels(), then.upcoming(0));
       return;
     }
     const int first_of_next = hand_.share(then.panels()).first * PanelDeal::kPair;
     hand_.each_pair(linear.panels(), [&](int panel, int end, int next) {
-      linear.multiply(s_.ops_, a, 0, s_.deal_.rows(), out, out_stride, panel, end,
+      linear.multiply(s_.ops_, a, 0, deal().rows(), out, out_stride, panel, end,
                       next < linear.panels() ? linear.upcoming(next) : then.upcoming(first_of_next));
     });
   }
@@ -137,7 +143,7 @@ class Step::Part {
     const float scale = std::sqrt(static_cast<float>(s_.h_.d_model));  // exactly rounded by IEEE 754
     for (int64_t r = rows_.begin; r < rows_.end; r++) {
       const int row = static_cast<int>(r);
-      const auto token = batch_.tokens[static_cast<size_t>(s_.deal_.batch_row[static_cast<size_t>(r)])];
+      const auto token = stage_->batch->tokens[static_cast<size_t>(deal().batch_row[static_cast<size_t>(r)])];
       const TensorView& e = s_.w_.embedding;
       kernels::dequantise_row(e.type, e.data + e.row_bytes() * static_cast<size_t>(token), s_.h_.d_model, x(row));
       if (s_.arch_.scale_embedding) s_.ops_.scale(x(row), scale, s_.h_.d_model);
@@ -147,9 +153,11 @@ class Step::Part {
   void layer(int index) {
     const Layer& l = s_.w_.layers[static_cast<size_t>(index)];
     const bool last = index + 1 == s_.h_.n_layers;
-    plan_ = kv_.has_window_blocks(index) ? &s_.window_plan_ : &s_.plan_;
     each_stretch([&] { queries_keys_values(l, index); });
     worker_.barrier();  // keys and values of all rows are there
+    if (last && s_.narrows_) enter(s_.wanted_);  // nobody asks what else comes out of the last layer
+    if (deal().rows() == 0) return;
+    plan_ = kv_.has_window_blocks(index) ? &stage_->window_plan : &stage_->plan;
     attention(l, index);
     meet();
     each_stretch([&] {
@@ -160,7 +168,7 @@ class Step::Part {
   // Who keeps many rows takes them some at a time, so that what one product gives the next stays in the core's cache.
   template <class Do>
   void each_stretch(Do something) {
-    if (!s_.deal_.by_rows) return something();
+    if (!deal().by_rows) return something();
     const auto mine = rows_;
     const int64_t stretches = (mine.end - mine.begin + kStretch - 1) / kStretch;
     for (int64_t i = 0; i < stretches; i++) {
@@ -223,7 +231,7 @@ class Step::Part {
   // q, k and v of rows: biases, norms, rotation; q scaled; k and v into the store. Rows that all have are shared by heads.
   void rotate_and_store(const Layer& l, int index) {
     const int64_t heads = s_.h_.n_heads + s_.h_.n_kv_heads;
-    const auto mine = s_.few_ ? worker_.share(s_.deal_.rows() * heads) : Worker::Range{rows_.begin * heads, rows_.end * heads};
+    const auto mine = s_.few_ ? worker_.share(deal().rows() * heads) : Worker::Range{rows_.begin * heads, rows_.end * heads};
     for (int64_t i = mine.begin; i < mine.end; i++) rotate_head(l, index, static_cast<int>(i / heads), static_cast<int>(i % heads));
   }
   // Head i: a query head, or behind those a key head with its values.
@@ -245,12 +253,12 @@ class Step::Part {
       s_.ops_.scale(at, h.attention_scale, h.head_dim);
       return;
     }
-    const int position = s_.deal_.position[static_cast<size_t>(row)];
+    const int position = deal().position[static_cast<size_t>(row)];
     const int block = table(row, index)[static_cast<size_t>(position / kBlockTokens)];
     s_.ops_.store_kv(view(index, kv_head), block, position % kBlockTokens, at, v);
   }
   std::span<const int32_t> table(int row, int layer) const {
-    const BatchSequence& sequence = batch_.sequences[static_cast<size_t>(s_.deal_.sequence[static_cast<size_t>(row)])];
+    const BatchSequence& sequence = stage_->batch->sequences[static_cast<size_t>(deal().sequence[static_cast<size_t>(row)])];
     return kv_.has_window_blocks(layer) ? sequence.window_table : sequence.block_table;
   }
   kernels::KvView view(int layer, int kv_head) {
@@ -259,12 +267,12 @@ class Step::Part {
 
   // Threads that keep their rows take their own tiles; else all take jobs as they get free.
   void attention(const Layer& l, int index) {
-    if (s_.deal_.by_rows) {
+    if (deal().by_rows) {
       const auto w = static_cast<size_t>(worker_.index());
       int rows[kernels::kMaxQueries];
       for (int kv_head = 0; kv_head < s_.h_.n_kv_heads; kv_head++)
-        for (int t = s_.deal_.first_tile[w]; t < s_.deal_.first_tile[w + 1]; t++) {
-          const Tile& tile = s_.deal_.tiles[static_cast<size_t>(t)];
+        for (int t = deal().first_tile[w]; t < deal().first_tile[w + 1]; t++) {
+          const Tile& tile = deal().tiles[static_cast<size_t>(t)];
           std::iota(rows, rows + tile.tokens, tile.row);
           whole(l, index, {rows, static_cast<size_t>(tile.tokens)}, kv_head);
         }
@@ -290,7 +298,7 @@ class Step::Part {
     const int first_query = l.qkv.first_column(0) + kv_head * group * s_.h_.head_dim;
     kernels::AttentionToken tokens[kernels::kMaxQueries];
     for (size_t i = 0; i < rows.size(); i++)
-      tokens[i] = {qkv(rows[i]) + first_query, states_of(i), s_.deal_.position[static_cast<size_t>(rows[i])]};
+      tokens[i] = {qkv(rows[i]) + first_query, states_of(i), deal().position[static_cast<size_t>(rows[i])]};
     s_.ops_.attend({.tokens = tokens,
                     .n_tokens = static_cast<int>(rows.size()),
                     .group = group,
@@ -306,7 +314,7 @@ class Step::Part {
     const size_t floats = kernels::attention_state_floats(dims), queries = rows.size() * static_cast<size_t>(group);
     alignas(64) float states[kernels::kMaxQueries * kernels::attention_state_floats(kernels::kMaxHeadDim)];
     for (size_t r = 0; r < queries; r++) kernels::attention_begin(states + floats * r, dims);
-    attend(l, index, rows, kv_head, s_.first_split(rows.front(), index), s_.last_split(rows.back()), true, floats,
+    attend(l, index, rows, kv_head, first_split(rows.front(), index), last_split(rows.back()), true, floats,
            [&](size_t i) { return states + floats * i * static_cast<size_t>(group); });
     for (size_t r = 0; r < queries; r++) {
       const int head = kv_head * group + static_cast<int>(r) % group;
@@ -316,7 +324,7 @@ class Step::Part {
   // Some splits, their states kept for finish_apart().
   void apart(const Layer& l, int index, std::span<const int> rows, const AttentionJob& job) {
     int begin = job.end;
-    for (const int row : rows) begin = std::min(begin, std::max(job.begin, s_.first_split(row, index)));
+    for (const int row : rows) begin = std::min(begin, std::max(job.begin, first_split(row, index)));
     if (begin == job.end) return;  // behind the window of all of them
     attend(l, index, rows, job.kv_head, begin, job.end, false, kept_stride(),
            [&](size_t i) { return kept(rows[i], job.kv_head * (s_.h_.n_heads / s_.h_.n_kv_heads), begin); });
@@ -328,28 +336,34 @@ class Step::Part {
     return s_.states_.as<float>().data() + query * kept_stride() + static_cast<size_t>(split) * kernels::attention_state_floats(s_.h_.head_dim);
   }
   void finish_apart(int index) {
-    if (s_.deal_.by_rows || plan_->apart == 0) return;
+    if (deal().by_rows || plan_->apart == 0) return;
     const int dims = s_.h_.head_dim;
     alignas(64) float state[kernels::attention_state_floats(kernels::kMaxHeadDim)];
     for (int row = static_cast<int>(rows_.begin); row < static_cast<int>(rows_.end); row++)
       for (int head = 0; head < s_.h_.n_heads; head++) {
         kernels::attention_begin(state, dims);
-        for (int split = s_.first_split(row, index); split < s_.last_split(row); split++)
+        for (int split = first_split(row, index); split < last_split(row); split++)
           s_.ops_.attention_fold(state, kept(row, head, split), dims);
         s_.ops_.attention_finish(state, attended(row) + head * dims, dims);
       }
   }
 
+  int first_split(int row, int layer) const {  // that the row sees
+    if (!s_.h_.windowed[static_cast<size_t>(layer)]) return 0;
+    return std::max(0, deal().position[static_cast<size_t>(row)] - s_.h_.window + 1) / kSplit;
+  }
+  int last_split(int row) const { return deal().position[static_cast<size_t>(row)] / kSplit + 1; }  // behind the last
+
   void outputs() {
-    s_.head_.run(worker_, hand_, static_cast<int>(batch_.logits_rows.size()), [&](int i) {
-      return x(s_.deal_.buffer_row[static_cast<size_t>(batch_.logits_rows[static_cast<size_t>(i)])]);
+    s_.head_.run(worker_, hand_, static_cast<int>(stage_->batch->logits_rows.size()), [&](int i) {
+      return x(deal().buffer_row[static_cast<size_t>(stage_->batch->logits_rows[static_cast<size_t>(i)])]);
     });
   }
 
   Step& s_;
-  const Batch& batch_;
   KvStore& kv_;
   Worker& worker_;
+  const Stage* stage_ = nullptr;
   Worker::Range rows_{};
   const AttentionPlan* plan_ = nullptr;  // of the layer at hand
   int first_own_ = 0;  // where each has all rows: of mine, in buffers that hold everybody's
@@ -357,12 +371,6 @@ class Step::Part {
 };
 
 // ---- the step
-
-int Step::first_split(int row, int layer) const {
-  if (!h_.windowed[static_cast<size_t>(layer)]) return 0;
-  return std::max(0, deal_.position[static_cast<size_t>(row)] - h_.window + 1) / kSplit;
-}
-int Step::last_split(int row) const { return deal_.position[static_cast<size_t>(row)] / kSplit + 1; }
 
 void Step::reserve(int rows) {
   auto needs = [&](Activations kind) {
@@ -395,35 +403,47 @@ void Step::find_angles(const Batch& batch) {
   const size_t half = static_cast<size_t>(h_.rope_dims / 2);
   for (const BatchSequence& seq : batch.sequences)
     for (int i = 0; i < seq.n_rows; i++) {
-      const size_t row = static_cast<size_t>(deal_.buffer_row[static_cast<size_t>(seq.first_row + i)]);
+      const size_t row = static_cast<size_t>(all_.deal.buffer_row[static_cast<size_t>(seq.first_row + i)]);
       float* at = angles_.as<float>().data() + row * 4 * half;
       rope_angles(seq.first_position + i, frequencies_, at, at + half);
       if (h_.window > 0) rope_angles(seq.first_position + i, local_frequencies_, at + 2 * half, at + 3 * half);
     }
 }
 
-void Step::plan_attention(const Batch& batch, bool window_blocks, int workers) {
-  for (int i = 0; i < h_.n_layers; i++) next_job_[static_cast<size_t>(i)] = 0;
-  if (deal_.by_rows) return;
+void Step::prepare(Stage& stage, const Batch& batch, bool window_blocks, int workers) {
+  stage.batch = &batch;
+  make_deal(batch, workers, tile_tokens_, attention_unit_, stage.deal);
+  if (stage.deal.by_rows) return;
   const int group = h_.n_heads / h_.n_kv_heads;
   const size_t state_bytes = static_cast<size_t>(h_.n_heads) * kernels::attention_state_floats(h_.head_dim) * sizeof(float);
-  make_plan(batch, deal_, workers, h_.n_kv_heads, group, 0, state_bytes, plan_);
-  if (window_blocks) make_plan(batch, deal_, workers, h_.n_kv_heads, group, h_.window, state_bytes, window_plan_);
-  const int apart = std::max(plan_.apart, window_blocks ? window_plan_.apart : 0);
-  const size_t bytes = static_cast<size_t>(deal_.rows()) * static_cast<size_t>(apart) * state_bytes;
+  make_plan(batch, stage.deal, workers, h_.n_kv_heads, group, 0, state_bytes, stage.plan);
+  if (window_blocks) make_plan(batch, stage.deal, workers, h_.n_kv_heads, group, h_.window, state_bytes, stage.window_plan);
+  const int apart = std::max(stage.plan.apart, window_blocks ? stage.window_plan.apart : 0);
+  const size_t bytes = static_cast<size_t>(stage.deal.rows()) * static_cast<size_t>(apart) * state_bytes;
   if (states_.size() < bytes) states_ = Buffer(bytes);
 }
 
+void Step::prepare_wanted(const Batch& batch, bool window_blocks, int workers) {
+  const Batch& wanted = wanted_rows_.of(batch);
+  prepare(wanted_, wanted, window_blocks, workers);
+  wanted_.where.clear();
+  for (const int row : wanted_.deal.batch_row)
+    wanted_.where.push_back(all_.deal.buffer_row[static_cast<size_t>(batch.logits_rows[static_cast<size_t>(row)])]);
+}
+
 std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& team) {
-  make_deal(batch, team.size(), tile_tokens_, attention_unit_, deal_);
-  const int outputs = static_cast<int>(batch.logits_rows.size());
-  few_ = !deal_.by_rows && team.size() > 1 && deal_.rows() <= kFewRows && outputs <= deal_.rows();
-  reserve(few_ ? deal_.rows() * team.size() : deal_.rows());
+  const bool window_blocks = kv.n_window_blocks() > 0;
+  prepare(all_, batch, window_blocks, team.size());
+  const int rows = all_.deal.rows(), outputs = static_cast<int>(batch.logits_rows.size());
+  few_ = !all_.deal.by_rows && team.size() > 1 && rows <= kFewRows && outputs <= rows;
+  narrows_ = !few_ && outputs < rows;
+  if (narrows_) prepare_wanted(batch, window_blocks, team.size());
+  reserve(few_ ? rows * team.size() : rows);
   head_.reserve(outputs, team.size());
   find_angles(batch);
-  plan_attention(batch, kv.n_window_blocks() > 0, team.size());
+  for (int i = 0; i < h_.n_layers; i++) next_job_[static_cast<size_t>(i)] = 0;
   panel_deal_.reset(team.size());
-  team.run([&](Worker& worker) { Part(*this, batch, kv, worker).run(); });
+  team.run([&](Worker& worker) { Part(*this, kv, worker).run(); });
   return head_.logits(outputs);
 }
 

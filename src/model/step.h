@@ -10,6 +10,7 @@
 #include "model/head.h"
 #include "model/model.h"
 #include "model/panel_deal.h"
+#include "model/wanted_rows.h"
 #include "model/weights.h"
 
 namespace unisono::model {
@@ -24,11 +25,20 @@ class Step {
   // What one worker does for its part of the rows and panels.
   class Part;
 
+  // Rows that go through some layers together, and how that is dealt.
+  struct Stage {
+    const Batch* batch = nullptr;
+    Deal deal{};
+    AttentionPlan plan{}, window_plan{};  // the second of layers with window blocks
+    std::vector<int> where{};             // [rows] where x and the queries of a row lie; empty: in its own place
+
+    int at(int row) const { return where.empty() ? row : where[static_cast<size_t>(row)]; }
+  };
+
+  void prepare(Stage& stage, const Batch& batch, bool window_blocks, int workers);
+  void prepare_wanted(const Batch& batch, bool window_blocks, int workers);
   void reserve(int rows);
   void find_angles(const Batch& batch);
-  void plan_attention(const Batch& batch, bool window_blocks, int workers);
-  int first_split(int row, int layer) const;  // that the row sees
-  int last_split(int row) const;              // behind the last
 
   const Arch& arch_;
   const Hparams& h_;
@@ -39,8 +49,10 @@ class Step {
   int tile_tokens_ = 1, attention_unit_ = 1;
   int most_blocks_ = 0;  // of a row of int8 or bf16 activations
 
-  Deal deal_{};
-  AttentionPlan plan_{}, window_plan_{};  // the second of layers with window blocks
+  // All rows, up to the keys and values of the last layer; then those whose logits are wanted, if that is not all.
+  Stage all_{}, wanted_{};
+  WantedRows wanted_rows_{};
+  bool narrows_ = false;
   bool few_ = false;  // each worker prepares all rows for itself, and only products and attention are shared
   PanelDeal panel_deal_{};
   Head head_;

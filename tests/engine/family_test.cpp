@@ -163,6 +163,43 @@ TEST_P(Family, StrangersInTheBatchChangeNothing) {
   }
 }
 
+// The last layer does no more than the rows whose logits are wanted ask for: any of them, of several sequences, or none.
+TEST_P(Family, RowsWhoseLogitsNobodyWantsChangeNothing) {
+  const Golden g = read_golden(GetParam());
+  constexpr int kSequences = 3, kRows = 60;
+  for (const int threads : {1, 2, 3})
+    for (const int rows : {3, kRows}) {
+      if (threads == 3 && rows == 3) continue;  // little but barriers, of more threads than cores
+      Runner run(kTiny + GetParam() + ".gguf", {}, threads, KvType::bf16);
+      std::vector<int32_t> tokens, all;
+      std::vector<std::vector<int32_t>> tables;
+      std::vector<BatchSequence> sequences;
+      for (int s = 0; s < kSequences; s++) {
+        tables.push_back({});
+        for (int b = 0; b < 5; b++) tables.back().push_back(s * 5 + b);
+        for (int i = 0; i < rows; i++) {
+          all.push_back(static_cast<int32_t>(tokens.size()));
+          tokens.push_back((s * 31 + i * 7) % static_cast<int>(g.vocab));
+        }
+      }
+      for (int s = 0; s < kSequences; s++)
+        sequences.push_back({s * rows, rows, 0, tables[static_cast<size_t>(s)]});
+      const auto logits = run.model.forward(Batch{tokens, sequences, all}, run.kv, run.team);
+      const std::vector<float> want(logits.begin(), logits.end());
+      const int last = kSequences * rows - 1;
+      for (const std::vector<int32_t>& wanted :
+           std::vector<std::vector<int32_t>>{{}, {last}, {0, last}, {1, 2, rows - 1, rows, rows + 2}, {all.begin(), all.end() - 1}}) {
+        std::vector<int32_t> some = wanted;
+        some.erase(std::unique(some.begin(), some.end()), some.end());
+        const auto out = run.model.forward(Batch{tokens, sequences, some}, run.kv, run.team);
+        ASSERT_EQ(out.size(), some.size() * g.vocab);
+        for (size_t i = 0; i < some.size(); i++)
+          ASSERT_EQ(std::memcmp(&out[i * g.vocab], &want[static_cast<size_t>(some[i]) * g.vocab], g.vocab * 4), 0)
+              << threads << " threads, row " << some[i] << " of " << tokens.size() << ", " << some.size() << " wanted";
+      }
+    }
+}
+
 // Sequences that share the blocks of their first 512 positions, which a step reads once for all of them.
 TEST_P(Family, SharedBlocksChangeNothing) {
   const Golden g = read_golden(GetParam());

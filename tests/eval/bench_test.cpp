@@ -60,12 +60,14 @@ TEST(Bench, CountsWhatMustBeReadAndMultiplied) {
                              .repetitions = 1};
   auto results = bench(*world.model, world.team, options, kSilent);
   ASSERT_TRUE(results.ok());
-  const double products = 2.0 * h.n_layers * (64 * (64 + 2 * 32) + 64 * 64 + 3 * 64 * 96), head = 2.0 * 64 * 288;
-  const double position = 4.0 * h.n_layers * 64;               // a query against one position, its values too
+  ASSERT_EQ(h.n_layers, 2);
+  const double keys_values = 2.0 * 64 * 2 * 32, rest = 2.0 * (2 * 64 * 64 + 3 * 64 * 96), head = 2.0 * 64 * 288;
+  const double position = 4.0 * 64;                            // a layer's query against one position, its values too
   const double kv = 2.0 * h.n_layers * h.n_kv_heads * 16 * 2;  // bytes of a position
   const double weights = static_cast<double>(world.model->weight_bytes());
-  EXPECT_EQ((*results)[0].operations, 2 * (3 * products + head + position * (17 + 18 + 19)));
-  EXPECT_EQ((*results)[1].operations, 2 * (2 * products + 2 * head + position * (17 + 18)));
+  // The last layer's rest is of the prompt's last token only.
+  EXPECT_EQ((*results)[0].operations, 2 * (3 * 2 * keys_values + (3 + 1) * rest + head + position * (17 + 18 + 19 + 19)));
+  EXPECT_EQ((*results)[1].operations, 2 * (2 * 2 * (keys_values + rest) + 2 * head + 2 * position * (17 + 18)));
   EXPECT_EQ((*results)[1].bytes, 2 * weights + 2 * kv * (17 + 18));
   EXPECT_EQ((*results)[2].bytes, 2 * weights + kv * (16 + 2 * 1 + 16 + 2 * 2));
 }
