@@ -75,9 +75,14 @@ void split_of(const AttentionItem& item, int split, bool last, Scratch& s) {
     const int low = item.window > 0 ? greater(reach.begin, position - item.window + 1) : reach.begin;
     weigh<T>(s, r, reach.begin, reach.end, low, lesser(kSplit, position + 1));
   }
-  const std::byte* next[kAhead] = {};
-  for (int i = 0; i < kAhead && !last && first + kSplit + i * kPage <= s.position[0]; i++)
-    next[i] = place_of<T>(item.kv, blocks[kSplit / kPage + i]).keys;
+  const std::byte* next[kBlocksAhead] = {};
+  for (int i = 0; i < kBlocksAhead; i++) {
+    if (last) {
+      next[i] = item.then[i];
+    } else if (first + kSplit + i * kPage <= s.position[0]) {
+      next[i] = place_of<T>(item.kv, blocks[kSplit / kPage + i]).keys;
+    }
+  }
   split_values(T{}, dims, queries, reach, s, next);
 }
 
@@ -220,10 +225,11 @@ void attend(const AttentionItem& item, int begin, int end, bool fold) {
     s.position[r] = token.position;
   }
   for (int split = begin; split < end; split++) {
+    const bool folds = fold && split > begin;
     for (int r = 0; r < queries; r++)
-      s.state[r] = fold ? own + static_cast<size_t>(r) * (floats + 16)
-                        : item.tokens[r / item.group].states + static_cast<size_t>(r % item.group) * item.head_stride +
-                              static_cast<size_t>(split - begin) * floats;
+      s.state[r] = folds ? own + static_cast<size_t>(r) * (floats + 16)
+                         : item.tokens[r / item.group].states + static_cast<size_t>(r % item.group) * item.head_stride +
+                               static_cast<size_t>(fold ? 0 : split - begin) * floats;
     const bool last = split + 1 == end;
     switch (item.kv.type) {
       case KvType::f16: split_of<F16>(item, split, last, s); break;
@@ -231,7 +237,7 @@ void attend(const AttentionItem& item, int begin, int end, bool fold) {
       case KvType::f32: split_of<F32>(item, split, last, s); break;
       case KvType::q8_0: split_of<Q8>(item, split, last, s); break;
     }
-    if (fold) {
+    if (folds) {
       fold_all(item, s);
     } else {
       for (int r = 0; r < queries; r++) {

@@ -36,20 +36,22 @@ void pair_scores_of(int queries, const Place* places, int dims, bool fetch, Scra
   pair_scores<MQ, NB>(places, dims, fetch, s, query, column);
 }
 
-void split_scores(Bf16, int dims, int queries, const Reach& reach, Scratch& s) {
-  for (int b = reach.begin / kPage, last = reach.end / kPage; b < last;) {
-    const bool whole = b + kPairPages <= last;
-    const int pages = whole ? kPairPages : 1;
-    fetch_after_keys(reach, b, pages, s);
-    each_piece(queries, kPairQueries, [&](int r, int some) {
-      if (whole) {
-        pair_scores_of<kPairQueries, kPairPages>(some, s.places + b, dims, r == 0, s, r, b * kPage);
-      } else {
-        pair_scores_of<kPairQueries, 1>(some, s.places + b, dims, r == 0, s, r, b * kPage);
-      }
-    });
-    b += pages;
+template <int NB>
+void pages_scores(int pages, int first, int dims, int queries, Scratch& s) {
+  if constexpr (NB > 1) {
+    if (pages < NB) return pages_scores<NB - 1>(pages, first, dims, queries, s);
   }
+  each_piece(queries, kPairQueries, [&](int r, int some) {
+    pair_scores_of<kPairQueries, NB>(some, s.places + first, dims, r == 0, s, r, first * kPage);
+  });
+}
+
+void split_scores(Bf16, int dims, int queries, const Reach& reach, Scratch& s) {
+  const int first = reach.begin / kPage;
+  each_piece(reach.end / kPage - first, kPairPages, [&](int b, int pages) {
+    fetch_after_keys(reach, first + b, pages, s);
+    pages_scores<kPairPages>(pages, first + b, dims, queries, s);
+  });
 }
 
 // Adds positions [begin, end) of a split to NC x 16 channels from `channel` of MQ queries' values; begin is a block's
@@ -94,7 +96,7 @@ void pair_values_of(int queries, const Place* places, bool fetch, Scratch& s, in
   pair_values<MQ, NC>(places, fetch, s, query, begin, end, channel);
 }
 
-void split_values(Bf16, int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
+void split_values(Bf16, int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kBlocksAhead]) {
   fetch_after_values(reach, s, next);
   for (int c = 0; c < padded(dims);) {
     const bool whole = c + 16 * kPairChannels <= padded(dims);

@@ -104,7 +104,7 @@ void few_scores(int dims, int queries, const Reach& reach, Scratch& s) {
   }
 }
 template <class T>
-void few_values(int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
+void few_values(int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kBlocksAhead]) {
   fetch_after_values(reach, s, next);
   for (int c = 0; c < padded(dims);) {
     const bool whole = c + 16 * kFewChannels <= padded(dims);
@@ -197,7 +197,7 @@ void split_scores(T, int dims, int queries, const Reach& reach, Scratch& s) {
   }
 }
 template <class T>
-void split_values(T, int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
+void split_values(T, int dims, int queries, const Reach& reach, Scratch& s, const std::byte* const (&next)[kBlocksAhead]) {
   if (queries <= kFewQueries) {
     few_values<T>(dims, queries, reach, s, next);
   } else {

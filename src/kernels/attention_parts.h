@@ -86,9 +86,6 @@ struct Scratch {
   alignas(64) uint16_t rounded_p[kMaxQueries][kSplit + 32];
 };
 
-// Blocks of the split that are fetched ahead of the one in use, and of the next split.
-constexpr int kAhead = 2;
-
 // What an item sees of a split: positions [begin, to) from a block's border, in blocks up to `end`.
 struct Reach {
   int begin = 0, to = 0, end = 0;
@@ -102,11 +99,10 @@ UNISONO_INLINE void fetch_after_keys(const Reach& reach, int b, int pages, Scrat
     s.places[b + j].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + j, last - 1)].values;
   }
 }
-// While values are used: those of blocks after them, behind the last `next`, keys of the next split's first blocks, or
-// null.
-UNISONO_INLINE void fetch_after_values(const Reach& reach, Scratch& s, const std::byte* const (&next)[kAhead]) {
+// While values are used: those of blocks after them, behind the last `next`, keys of what is attended to next, or null.
+UNISONO_INLINE void fetch_after_values(const Reach& reach, Scratch& s, const std::byte* const (&next)[kBlocksAhead]) {
   for (int b = reach.begin / kPage, last = reach.end / kPage; b < last; b++) {
-    const std::byte* after = b + kAhead < last ? s.places[b + kAhead].values : next[b + kAhead - last];
+    const std::byte* after = b + kBlocksAhead < last ? s.places[b + kBlocksAhead].values : next[b + kBlocksAhead - last];
     s.places[b].after_values = after != nullptr ? after : s.places[b].values;
   }
 }

@@ -161,7 +161,7 @@ UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, i
       const QuantBlock& a = x[r * row_blocks];
       const Vec s = set(a.scale);
       [[maybe_unused]] Vec t;
-      if constexpr (F::has_min) t = set(a.scale * static_cast<float>(-a.minus_sum));
+      if constexpr (F::has_min) t = set(a.scaled_sum);
       UNISONO_UNROLL for (int p = 0; p < NP; p++) {
         f[r][p] = fma(sums[r][p], mul(d[p], s), f[r][p]);
         if constexpr (F::has_min) f[r][p] = fma(m[p], t, f[r][p]);

@@ -43,6 +43,9 @@ struct AttentionToken {
   int position = 0;
 };
 
+// So many blocks are fetched ahead of the one in use.
+inline constexpr int kBlocksAhead = 4;
+
 // Tokens against one kv head, over some splits of their context that lie in the same blocks: consecutive tokens of one
 // sequence, or tokens of sequences that share these blocks and have them all behind them.
 struct AttentionItem {
@@ -52,6 +55,8 @@ struct AttentionItem {
   int window = 0;                   // positions a token sees, itself included; 0: all
   const int32_t* blocks = nullptr;  // the block table, of at least all positions seen
   KvView kv{};
+  // The blocks that the calling thread reads next, or null: fetched while the last values are used.
+  const std::byte* then[kBlocksAhead] = {};
 };
 
 // A soft-max in progress over the positions seen so far: max, sum of exponentials, and the values weighted by them.
@@ -102,10 +107,10 @@ struct Ops {
   void (*store_kv)(const KvView& kv, int block, int slot, const float* key, const float* value);
 
   // Attends to splits [begin, end) in order.
-  //   fold:     the queries' running states are updated split by split; the caller starts with attention_begin().
+  //   fold:     the queries' states become those of the first split, then the others are folded into them.
   //   not fold: split s's own state is written (s - begin) * attention_state_floats behind the query's.
   void (*attend)(const AttentionItem& item, int begin, int end, bool fold);
-  // Folds a split's own state into the running one: the same operations as attend with fold.
+  // Folds a split's own state into the running one: the same operations as attend with fold, from "nothing seen" on too.
   void (*attention_fold)(float* running, const float* split, int head_dim);
   // out[head_dim] = values / sum.
   void (*attention_finish)(const float* state, float* out, int head_dim);

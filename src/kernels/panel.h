@@ -82,11 +82,12 @@ static_assert(sizeof(PanelQ4K) == 2368 && sizeof(PanelQ5K) == 2880 && sizeof(Pan
 // Activations, one layout for every batch size and weight type: token after token, a block per 32 values.
 struct QuantBlock {
   float scale;
+  float scaled_sum;       // scale times the sum of q
   int32_t minus_sum;      // minus the sum of q
   int32_t minus_sum_low;  // of the first 16
   int8_t q[kBlock];
 };
-static_assert(sizeof(QuantBlock) == 44);
+static_assert(sizeof(QuantBlock) == 48);
 
 // The same in bf16. Each four values stand in the order 0 2 1 3.
 struct Bf16Block {

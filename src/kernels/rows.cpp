@@ -16,21 +16,46 @@ UNISONO_INLINE void each16(int n, F f) {
 UNISONO_INLINE Vec load_some(const float* p, int n) { return n == 16 ? load(p) : load_first(p, n); }
 UNISONO_INLINE void store_some(float* p, Vec a, int n) { n == 16 ? store(p, a) : store_first(p, a, n); }
 
+// N blocks, four at most: what takes all values of a block is found for these at once.
+template <int N>
+UNISONO_INLINE void quantise_blocks(const float* x, QuantBlock* out) {
+  Vec tops[4];
+  UNISONO_UNROLL for (int b = 0; b < 4; b++) tops[b] =
+      b < N ? max(abs(load(x + b * kBlock)), abs(load(x + b * kBlock + 16))) : zero();
+  alignas(16) float top[4], inverse[4];
+  maximum_each(tops, top);
+  for (int b = 0; b < 4; b++) inverse[b] = top[b] > 0 ? 127.0f / top[b] : 0.0f;
+  Ints low[4], high[4];
+  UNISONO_UNROLL for (int b = 0; b < 4; b++) {
+    if (b >= N) {
+      low[b] = high[b] = set_ints(0);
+      continue;
+    }
+    const Vec factor = set(inverse[b]);
+    low[b] = round_to_ints(mul(load(x + b * kBlock), factor));
+    high[b] = round_to_ints(mul(load(x + b * kBlock + 16), factor));
+    store_int8(out[b].q, low[b]);
+    store_int8(out[b].q + 16, high[b]);
+  }
+  alignas(16) int32_t low_sum[4], high_sum[4];
+  sum_each(low, low_sum);
+  sum_each(high, high_sum);
+  for (int b = 0; b < N; b++) {
+    const int32_t sum = low_sum[b] + high_sum[b];
+    out[b].scale = top[b] / 127.0f;
+    out[b].scaled_sum = out[b].scale * static_cast<float>(sum);
+    out[b].minus_sum = -sum;
+    out[b].minus_sum_low = -low_sum[b];
+  }
+}
+
 }  // namespace
 
 void quantise(const float* x, int64_t values, QuantBlock* out) {
-  for (int64_t b = 0; b < values / kBlock; b++, x += kBlock) {
-    const Vec a0 = load(x), a1 = load(x + 16);
-    const float top = maximum(max(abs(a0), abs(a1)));
-    const Vec inverse = set(top > 0 ? 127.0f / top : 0.0f);
-    const Ints q0 = round_to_ints(mul(a0, inverse)), q1 = round_to_ints(mul(a1, inverse));
-    const int32_t low = sum(q0);
-    out[b].scale = top / 127.0f;
-    out[b].minus_sum_low = -low;
-    out[b].minus_sum = -(low + sum(q1));
-    store_int8(out[b].q, q0);
-    store_int8(out[b].q + 16, q1);
-  }
+  const int64_t blocks = values / kBlock;
+  int64_t b = 0;
+  for (; b + 4 <= blocks; b += 4) quantise_blocks<4>(x + b * kBlock, out + b);
+  for (; b < blocks; b++) quantise_blocks<1>(x + b * kBlock, out + b);
 }
 
 void rounding(const float* x, int64_t values, const QuantBlock* rounded, float* y) {

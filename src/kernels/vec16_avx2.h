@@ -134,6 +134,14 @@ UNISONO_INLINE int32_t sum(Ints a) {
   const __m128i d = _mm_add_epi32(c, _mm_shuffle_epi32(c, 0x4e));
   return _mm_cvtsi128_si32(_mm_add_epi32(d, _mm_shuffle_epi32(d, 0xb1)));
 }
+// out[i] is the largest of a[i].
+UNISONO_INLINE void maximum_each(const Vec (&a)[4], float* out) {
+  for (int i = 0; i < 4; i++) out[i] = maximum(a[i]);
+}
+// out[i] is the sum of a[i].
+UNISONO_INLINE void sum_each(const Ints (&a)[4], int32_t* out) {
+  for (int i = 0; i < 4; i++) out[i] = sum(a[i]);
+}
 
 UNISONO_INLINE Bytes load_bytes(const uint8_t* p) {
   return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 32))};

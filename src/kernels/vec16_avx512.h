@@ -94,7 +94,23 @@ UNISONO_INLINE float maximum(Vec a) {
   const __m128 d = _mm_max_ps(c, _mm_movehl_ps(c, c));
   return _mm_cvtss_f32(_mm_max_ss(d, _mm_movehdup_ps(d)));
 }
-UNISONO_INLINE int32_t sum(Ints a) { return _mm512_reduce_add_epi32(a.v); }
+
+// out[i] is the largest of a[i].
+UNISONO_INLINE void maximum_each(const Vec (&a)[4], float* out) {
+  const auto halve = [](Vec x, Vec y) { return max(_mm512_unpacklo_ps(x, y), _mm512_unpackhi_ps(x, y)); };
+  const __m512d x = _mm512_castps_pd(halve(a[0], a[1])), y = _mm512_castps_pd(halve(a[2], a[3]));
+  const Vec b = max(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+  const __m256 c = _mm256_max_ps(_mm512_castps512_ps256(b), _mm512_extractf32x8_ps(b, 1));
+  _mm_storeu_ps(out, _mm_max_ps(_mm256_castps256_ps128(c), _mm256_extractf128_ps(c, 1)));
+}
+// out[i] is the sum of a[i].
+UNISONO_INLINE void sum_each(const Ints (&a)[4], int32_t* out) {
+  const auto halve = [](__m512i x, __m512i y) { return _mm512_add_epi32(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y)); };
+  const __m512i x = halve(a[0].v, a[1].v), y = halve(a[2].v, a[3].v);
+  const __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi64(x, y), _mm512_unpackhi_epi64(x, y));
+  const __m256i c = _mm256_add_epi32(_mm512_castsi512_si256(b), _mm512_extracti64x4_epi64(b, 1));
+  _mm_storeu_si128((__m128i*)out, _mm_add_epi32(_mm256_castsi256_si128(c), _mm256_extracti128_si256(c, 1)));
+}
 
 UNISONO_INLINE Bytes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 UNISONO_INLINE void store_bytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a.v); }

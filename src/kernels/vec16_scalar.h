@@ -178,6 +178,14 @@ UNISONO_INLINE int32_t sum(Ints a) {
   UNISONO_LANES s += a.v[i];
   return s;
 }
+// out[i] is the largest of a[i].
+UNISONO_INLINE void maximum_each(const Vec (&a)[4], float* out) {
+  for (int i = 0; i < 4; i++) out[i] = maximum(a[i]);
+}
+// out[i] is the sum of a[i].
+UNISONO_INLINE void sum_each(const Ints (&a)[4], int32_t* out) {
+  for (int i = 0; i < 4; i++) out[i] = sum(a[i]);
+}
 
 UNISONO_INLINE Bytes load_bytes(const uint8_t* p) {
   Bytes r;

@@ -1,6 +1,7 @@
 #include "model/step.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -261,7 +262,7 @@ class Step::Part {
     const BatchSequence& sequence = stage_->batch->sequences[static_cast<size_t>(deal().sequence[static_cast<size_t>(row)])];
     return kv_.has_window_blocks(layer) ? sequence.window_table : sequence.block_table;
   }
-  kernels::KvView view(int layer, int kv_head) {
+  kernels::KvView view(int layer, int kv_head) const {
     return {kv_.head(layer, kv_head), kv_.stride(layer), s_.h_.head_dim, kv_.type()};
   }
 
@@ -270,11 +271,15 @@ class Step::Part {
     if (deal().by_rows) {
       const auto w = static_cast<size_t>(worker_.index());
       int rows[kernels::kMaxQueries];
+      const int begin = deal().first_tile[w], end = deal().first_tile[w + 1];
       for (int kv_head = 0; kv_head < s_.h_.n_kv_heads; kv_head++)
-        for (int t = deal().first_tile[w]; t < deal().first_tile[w + 1]; t++) {
+        for (int t = begin; t < end; t++) {
           const Tile& tile = deal().tiles[static_cast<size_t>(t)];
           std::iota(rows, rows + tile.tokens, tile.row);
-          whole(l, index, {rows, static_cast<size_t>(tile.tokens)}, kv_head);
+          const int next = t + 1 < end ? t + 1 : begin, next_head = t + 1 < end ? kv_head : kv_head + 1;
+          const int next_row = deal().tiles[static_cast<size_t>(next)].row;
+          whole(l, index, {rows, static_cast<size_t>(tile.tokens)}, kv_head,
+                first_blocks(next_row, index, next_head, first_split(next_row, index)));
         }
       return;
     }
@@ -282,39 +287,58 @@ class Step::Part {
     for (int at; (at = s_.next_job_[static_cast<size_t>(index)].fetch_add(1)) < n;) {
       const AttentionJob& job = plan_->jobs[static_cast<size_t>(at)];
       const auto rows = std::span<const int>(plan_->rows).subspan(static_cast<size_t>(job.first_row), static_cast<size_t>(job.n_rows));
+      // Workers take jobs in turn, most of the time.
+      Blocks then{};
+      if (const int next = at + worker_.count(); next < n) {
+        const AttentionJob& after = plan_->jobs[static_cast<size_t>(next)];
+        const int row = plan_->rows[static_cast<size_t>(after.first_row)];
+        then = first_blocks(row, index, after.kv_head, std::max(after.begin, first_split(row, index)));
+      }
       if (plan_->apart == 0) {
-        whole(l, index, rows, job.kv_head);
+        whole(l, index, rows, job.kv_head, then);
       } else {
-        apart(l, index, rows, job);
+        apart(l, index, rows, job, then);
       }
     }
   }
+  // The first blocks that a row's attention reads from a split on; none of a head that isn't there.
+  using Blocks = std::array<const std::byte*, kernels::kBlocksAhead>;
+  Blocks first_blocks(int row, int index, int kv_head, int split) const {
+    Blocks blocks{};
+    if (kv_head == s_.h_.n_kv_heads) return blocks;
+    const kernels::KvView kv = view(index, kv_head);
+    const auto all = table(row, index);
+    const int first = split * kSplit / kBlockTokens, last = deal().position[static_cast<size_t>(row)] / kBlockTokens;
+    for (int i = 0; i < kernels::kBlocksAhead && first + i <= last; i++)
+      blocks[static_cast<size_t>(i)] = kv.base + kv.stride * static_cast<size_t>(all[static_cast<size_t>(first + i)]);
+    return blocks;
+  }
   // The rows' queries against a kv head, over splits [begin, end) of the blocks of the first row's sequence. states_of(i):
-  // where those of row i of `rows` go, `head_stride` floats a head.
+  // where those of row i of `rows` go, `head_stride` floats a head. then: what this worker probably reads next.
   template <class StatesOf>
-  void attend(const Layer& l, int index, std::span<const int> rows, int kv_head, int begin, int end, bool fold, size_t head_stride,
-              StatesOf states_of) {
+  void attend(const Layer& l, int index, std::span<const int> rows, int kv_head, int begin, int end, const Blocks& then, bool fold,
+              size_t head_stride, StatesOf states_of) {
     const int group = s_.h_.n_heads / s_.h_.n_kv_heads;
     const int first_query = l.qkv.first_column(0) + kv_head * group * s_.h_.head_dim;
     kernels::AttentionToken tokens[kernels::kMaxQueries];
     for (size_t i = 0; i < rows.size(); i++)
       tokens[i] = {qkv(rows[i]) + first_query, states_of(i), deal().position[static_cast<size_t>(rows[i])]};
-    s_.ops_.attend({.tokens = tokens,
-                    .n_tokens = static_cast<int>(rows.size()),
-                    .group = group,
-                    .head_stride = head_stride,
-                    .window = s_.h_.windowed[static_cast<size_t>(index)] ? s_.h_.window : 0,
-                    .blocks = table(rows[0], index).data(),
-                    .kv = view(index, kv_head)},
-                   begin, end, fold);
+    kernels::AttentionItem item{.tokens = tokens,
+                                .n_tokens = static_cast<int>(rows.size()),
+                                .group = group,
+                                .head_stride = head_stride,
+                                .window = s_.h_.windowed[static_cast<size_t>(index)] ? s_.h_.window : 0,
+                                .blocks = table(rows[0], index).data(),
+                                .kv = view(index, kv_head)};
+    std::copy(then.begin(), then.end(), item.then);
+    s_.ops_.attend(item, begin, end, fold);
   }
   // All of the context of consecutive rows of a sequence, folded as it goes.
-  void whole(const Layer& l, int index, std::span<const int> rows, int kv_head) {
+  void whole(const Layer& l, int index, std::span<const int> rows, int kv_head, const Blocks& then) {
     const int dims = s_.h_.head_dim, group = s_.h_.n_heads / s_.h_.n_kv_heads;
     const size_t floats = kernels::attention_state_floats(dims), queries = rows.size() * static_cast<size_t>(group);
     alignas(64) float states[kernels::kMaxQueries * kernels::attention_state_floats(kernels::kMaxHeadDim)];
-    for (size_t r = 0; r < queries; r++) kernels::attention_begin(states + floats * r, dims);
-    attend(l, index, rows, kv_head, first_split(rows.front(), index), last_split(rows.back()), true, floats,
+    attend(l, index, rows, kv_head, first_split(rows.front(), index), last_split(rows.back()), then, true, floats,
            [&](size_t i) { return states + floats * i * static_cast<size_t>(group); });
     for (size_t r = 0; r < queries; r++) {
       const int head = kv_head * group + static_cast<int>(r) % group;
@@ -322,11 +346,11 @@ class Step::Part {
     }
   }
   // Some splits, their states kept for finish_apart().
-  void apart(const Layer& l, int index, std::span<const int> rows, const AttentionJob& job) {
+  void apart(const Layer& l, int index, std::span<const int> rows, const AttentionJob& job, const Blocks& then) {
     int begin = job.end;
     for (const int row : rows) begin = std::min(begin, std::max(job.begin, first_split(row, index)));
     if (begin == job.end) return;  // behind the window of all of them
-    attend(l, index, rows, job.kv_head, begin, job.end, false, kept_stride(),
+    attend(l, index, rows, job.kv_head, begin, job.end, then, false, kept_stride(),
            [&](size_t i) { return kept(rows[i], job.kv_head * (s_.h_.n_heads / s_.h_.n_kv_heads), begin); });
   }
   // [row][head][split][state]
