@@ -15,8 +15,9 @@ DType packed_type(const TensorView& view, Activations dial) {
   return kernels::halves_are_bf16(view.data, view.rows() * view.columns()) ? DType::bf16 : DType::f16;
 }
 
-Activations activations_for(DType type, Activations dial) {
-  if (dial == Activations::f32 || type == DType::f32 || type == DType::f16) return Activations::f32;
+// Rounded activations come in whole blocks, which a row of quantised weights always has.
+Activations activations_for(DType type, int64_t k, Activations dial) {
+  if (dial == Activations::f32 || type == DType::f32 || type == DType::f16 || k % kernels::kBlock != 0) return Activations::f32;
   return type == DType::bf16 ? Activations::bf16 : dial;
 }
 
@@ -28,7 +29,7 @@ Linear::Linear(std::vector<Part> parts, Activations dial) {
     const int64_t n = part.view.rows(), k = part.view.columns();
     Segment s;
     const DType type = packed_type(part.view, dial);
-    s.activations = activations_for(type, dial);
+    s.activations = activations_for(type, k, dial);
     s.matrix = {type, static_cast<int>(n), static_cast<int>(k), kernels::panel_count(n), kernels::panel_bytes(type, k), nullptr};
     s.first_panel = panel;
     s.part = std::move(part);
