@@ -17,6 +17,8 @@ void rms_norm(const float* x, const float* weight, float eps, float* y, int n);
 void add_rows(float* x, const float* y, int n);
 float maximum_of(const float* x, int n);
 void scale_row(float* x, float factor, int n);
+void add_scaled(float* x, const float* y, float factor, int n);
+void softmax(float* x, int n);
 void gate(GateKind kind, const float* gate, const float* up, float* out, int n);
 void rope(float* x, const float* cosines, const float* sines, int dims);
 

@@ -99,6 +99,8 @@ struct Ops {
   void (*add)(float* x, const float* y, int n);              // x += y
   float (*maximum)(const float* x, int n);                   // the largest; n at least 1
   void (*scale)(float* x, float factor, int n);              // x *= factor
+  void (*add_scaled)(float* x, const float* y, float factor, int n);  // x = fma(y, factor, x)
+  void (*softmax)(float* x, int n);                          // x = e^(x - largest), over their sum; n at least 1
   void (*gate)(GateKind kind, const float* gate, const float* up, float* out, int n);  // out = act(gate) * up; may be in place
   // Rotates pairs (i, i + dims/2) of x[dims]: cos and sin are [dims / 2].
   void (*rope)(float* x, const float* cosines, const float* sines, int dims);

@@ -102,6 +102,23 @@ void scale_row(float* x, float factor, int n) {
   each16(n, [&](int i, int some) { store_some(x + i, mul(load_some(x + i, some), f), some); });
 }
 
+void add_scaled(float* x, const float* y, float factor, int n) {
+  const Vec f = set(factor);
+  each16(n, [&](int i, int some) { store_some(x + i, fma(load_some(y + i, some), f, load_some(x + i, some)), some); });
+}
+
+void softmax(float* x, int n) {
+  const Vec top = set(maximum_of(x, n));
+  Vec total = zero();
+  each16(n, [&](int i, int some) {
+    const Vec e = exp(sub(load_some(x + i, some), top));
+    store_some(x + i, e, some);
+    total = add(total, first_or(e, some, zero()));
+  });
+  const Vec divisor = set(sum(total));
+  each16(n, [&](int i, int some) { store_some(x + i, div(load_some(x + i, some), divisor), some); });
+}
+
 void gate(GateKind kind, const float* gate, const float* up, float* out, int n) {
   const Vec one = set(1.0f);
   if (kind == GateKind::silu) {  // g / (1 + e^-g)

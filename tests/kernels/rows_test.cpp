@@ -118,6 +118,30 @@ TEST(Rows, RopeTurnsPairs) {
   }
 }
 
+TEST(Rows, AddScaled) {
+  for (int n : kLengths) {
+    const auto x = random_floats(static_cast<size_t>(n), 8), z = random_floats(static_cast<size_t>(n), 9);
+    const auto y = on_all(static_cast<size_t>(n), [&](const Ops& ops, float* out) {
+      std::copy(x.begin(), x.end(), out);
+      ops.add_scaled(out, z.data(), 0.37f, n);
+    });
+    for (size_t i = 0; i < x.size(); i++) EXPECT_EQ(y[i], std::fma(z[i], 0.37f, x[i]));
+  }
+}
+
+TEST(Rows, Softmax) {
+  for (int n : {1, 6, 8, 15, 16, 17, 64, 100, 128}) {
+    const auto x = random_floats(static_cast<size_t>(n), 10, 5);
+    const auto y = on_all(static_cast<size_t>(n), [&](const Ops& ops, float* out) {
+      for (size_t i = 0; i < x.size(); i++) out[i] = x[i] - 20;  // all below 0: what lies beyond the end must not count
+      ops.softmax(out, n);
+    });
+    double total = 0;
+    for (float v : x) total += std::exp(static_cast<double>(v));
+    for (size_t i = 0; i < x.size(); i++) EXPECT_NEAR(y[i], std::exp(static_cast<double>(x[i])) / total, 4e-6 * y[i]) << n;
+  }
+}
+
 TEST(Rows, AddAndScale) {
   for (int n : kLengths) {
     const auto x = random_floats(static_cast<size_t>(n), 8), z = random_floats(static_cast<size_t>(n), 9);
