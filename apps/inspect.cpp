@@ -57,12 +57,15 @@ int info_command(const InfoFlags& flags) {
     fmt::print("{}\n", to_text(JsonObject{{"name", d->name},
                                           {"family", d->arch->gguf_name},
                                           {"parameters", d->parameters},
+                                          {"active_parameters", d->active_parameters},
                                           {"layers", h.n_layers},
                                           {"d_model", h.d_model},
                                           {"heads", h.n_heads},
                                           {"kv_heads", h.n_kv_heads},
                                           {"head_dim", h.head_dim},
                                           {"d_ff", h.d_ff},
+                                          {"experts", h.n_experts},
+                                          {"experts_used", h.n_experts_used},
                                           {"vocabulary", h.vocab_size},
                                           {"context", h.context_length},
                                           {"window", h.window},
@@ -76,9 +79,12 @@ int info_command(const InfoFlags& flags) {
     return 0;
   }
   fmt::print("{}\n", d->name);
-  fmt::print("  family      {}, {:.0f} M parameters\n", d->arch->gguf_name, static_cast<double>(d->parameters) / 1e6);
-  fmt::print("  shape       {} layers, {} wide, {} heads of {} ({} for keys and values), feed-forward {}\n", h.n_layers,
-             h.d_model, h.n_heads, h.head_dim, h.n_kv_heads, h.d_ff);
+  fmt::print("  family      {}, {:.0f} M parameters", d->arch->gguf_name, static_cast<double>(d->parameters) / 1e6);
+  if (h.n_experts > 0) fmt::print(", {:.0f} M of them for each token", static_cast<double>(d->active_parameters) / 1e6);
+  fmt::print("\n  shape       {} layers, {} wide, {} heads of {} ({} for keys and values), feed-forward ", h.n_layers,
+             h.d_model, h.n_heads, h.head_dim, h.n_kv_heads);
+  if (h.n_experts > 0) fmt::print("{} of {} experts of ", h.n_experts_used, h.n_experts);
+  fmt::print("{}\n", h.d_ff);
   fmt::print("  vocabulary  {} tokens, chat template: {}\n", h.vocab_size, d->chat_template.empty() ? "none" : "yes");
   fmt::print("  context     {} tokens", h.context_length);
   if (windowed > 0) fmt::print(", {} of {} layers see {}", windowed, h.n_layers, h.window);

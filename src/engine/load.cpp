@@ -28,6 +28,7 @@ class Keys {
     return take<int>(file_.integer(full(key), min, max));
   }
   std::optional<float> number(const std::string& key) { return take<float>(file_.number(full(key))); }
+  std::optional<bool> flag(const std::string& key) { return take<bool>(file_.boolean(full(key))); }
   std::optional<std::string> string(const std::string& key) { return take<std::string>(file_.string(full(key))); }
   void refuse(const std::string& key, const std::string& why) {
     if (!error_) error_ = Error{"The key '" + full(key) + "' " + why + ".", full(key)};
@@ -58,6 +59,54 @@ void read_windows(Keys& keys, const Arch& arch, Hparams& h) {
   if (h.window == 0) return;
   const int period = keys.optional_count("attention.sliding_window_pattern", 1, 1024).value_or(arch.window_period);
   for (int i = 0; i < h.n_layers; i++) h.windowed[static_cast<size_t>(i)] = i % period < period - 1;
+}
+
+// The width of each expert, a multiple of what their products take together.
+int expert_width(Keys& keys, const std::string& key, int otherwise) {
+  const int width = keys.optional_count(key, 1, 1 << 24).value_or(otherwise);
+  if (width % kernels::kBlock != 0)
+    keys.refuse(key, "(" + std::to_string(width) + ", or the feed-forward length) is no multiple of " +
+                         std::to_string(kernels::kBlock) + ", which experts need");
+  return width;
+}
+
+// What other mixtures of experts have: refused by the key that asks for it.
+void refuse_other_mixtures(Keys& keys, const Arch& arch) {
+  const auto most = [&](const char* key, int n, const char* why) {
+    if (keys.optional_count(key, 0, INT32_MAX).value_or(0) > n)
+      keys.refuse(key, std::string(why) + ", which is not supported");
+  };
+  most("expert_shared_count", arch.shared_expert ? 1 : 0,
+       "asks for more experts that all tokens share than its family has");
+  if (!arch.shared_expert)
+    most("expert_shared_feed_forward_length", 0, "asks for an expert that all tokens share, as its family has none");
+  most("expert_gating_func", 1, "asks for other weights of experts than their soft-max");
+  most("expert_group_count", 1, "asks for groups of experts");
+  most("expert_group_used_count", 1, "asks for groups of experts");
+  most("leading_dense_block_count", 0, "asks for layers without experts among those with");
+  const float scale = keys.number("expert_weights_scale").value_or(1);
+  if (scale != 0 && scale != 1)  // files write 0 for none
+    keys.refuse("expert_weights_scale", "scales the weights of experts, which is not supported");
+}
+
+void read_experts(Keys& keys, const Arch& arch, Hparams& h) {
+  constexpr int kMost = 4096;
+  if (arch.experts == model::Mixture::always) {
+    h.n_experts = keys.count("expert_count", 1, kMost);
+  } else {
+    h.n_experts = keys.optional_count("expert_count", 0, kMost).value_or(0);
+  }
+  if (h.n_experts == 0) return;
+  if (arch.experts == model::Mixture::never)
+    keys.refuse("expert_count", "says this is a mixture of experts, which is not supported in this family");
+  h.n_experts_used = keys.count("expert_used_count", 1, kMost);
+  if (h.n_experts_used > h.n_experts)
+    keys.refuse("expert_used_count",
+                "(" + std::to_string(h.n_experts_used) + ") is more than the " + std::to_string(h.n_experts) + " experts");
+  if (arch.shared_expert) h.shared_ff = expert_width(keys, "expert_shared_feed_forward_length", h.d_ff);
+  h.d_ff = expert_width(keys, "expert_feed_forward_length", h.d_ff);
+  h.renormalise = keys.flag("expert_weights_norm").value_or(arch.renormalise);
+  refuse_other_mixtures(keys, arch);
 }
 
 void read_rope(Keys& keys, const Arch& arch, Hparams& h) {
@@ -156,8 +205,7 @@ Result<Hparams> read_hparams(const Checkpoint& file, const Arch& arch) {
   h.head_dim = key_length.value_or(h.d_model / h.n_heads);
   if (keys.optional_count("attention.value_length", 1, 1 << 16).value_or(h.head_dim) != h.head_dim)
     keys.refuse("attention.value_length", "differs from the key length, which is not supported");
-  if (keys.optional_count("expert_count", 0, 1 << 16).value_or(0) > 0)
-    keys.refuse("expert_count", "says this is a mixture of experts, which is not supported");
+  read_experts(keys, arch, h);
   read_rope(keys, arch, h);
   read_windows(keys, arch, h);
   h.attention_scale = keys.number("attention.scale").value_or(1 / std::sqrt(static_cast<float>(h.head_dim)));
@@ -198,7 +246,11 @@ Result<Description> describe(const Checkpoint& file, const std::string& path) {
   d.end_tokens = *ends;
   std::map<DType, uint64_t> bytes;
   for (const auto& tensor : file.tensors()) {
-    d.parameters += static_cast<uint64_t>(tensor.view.rows() * tensor.view.columns());
+    const auto n = static_cast<uint64_t>(tensor.view.rows() * tensor.view.columns());
+    const bool of_experts = d.hparams.n_experts > 0 && tensor.name.ends_with("_exps.weight");
+    d.parameters += n;
+    d.active_parameters +=
+        of_experts ? n / static_cast<uint64_t>(d.hparams.n_experts) * static_cast<uint64_t>(d.hparams.n_experts_used) : n;
     bytes[tensor.view.type] += tensor.view.bytes();
   }
   d.types.assign(bytes.begin(), bytes.end());

@@ -26,6 +26,7 @@ struct Description {
   std::string chat_template{};  // its source; empty: none
   std::vector<text::TokenId> end_tokens{};
   uint64_t parameters = 0;
+  uint64_t active_parameters = 0;  // that a token goes through: all but those of experts it doesn't go to
   std::vector<std::pair<DType, uint64_t>> types{};  // bytes of the file's tensors by type, largest first
 };
 

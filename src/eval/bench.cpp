@@ -37,6 +37,9 @@ class Sequences {
     for (auto& table : shared_) std::iota(table.begin(), table.begin() + depth / kBlock, 0);
   }
 
+  // Of the weights that all steps read so far.
+  double weight_bytes() const { return weight_bytes_; }
+
   // Positions [from, to) of the first n sequences, in steps of the budget; each one's last logits are wanted.
   void prefill(int n, int from, int to) {
     begin_step();
@@ -71,6 +74,7 @@ class Sequences {
   }
   void step() {
     model_.forward({tokens_, parts_, rows_}, kv_, team_);
+    weight_bytes_ += static_cast<double>(model_.weight_bytes_read());
     begin_step();
   }
 
@@ -81,17 +85,20 @@ class Sequences {
   std::vector<std::vector<int32_t>> own_{}, shared_{};
   std::vector<int32_t> tokens_{}, rows_{};
   std::vector<model::BatchSequence> parts_{};
+  double weight_bytes_ = 0;
 };
 
 // What a repetition has to do at least.
 class Cost {
  public:
-  Cost(const model::Model& model, model::KvType kv)
-      : h_(model.hparams()), weights_(static_cast<double>(model.weight_bytes())) {
+  Cost(const model::Model& model, model::KvType kv) : h_(model.hparams()) {
     kv_token_ = static_cast<double>(model::KvStore::block_bytes(kv, 1, h_.n_kv_heads, h_.head_dim)) / kBlock;
     const double d = h_.d_model, q = static_cast<double>(h_.n_heads) * h_.head_dim,
                  kv_rows = static_cast<double>(h_.n_kv_heads) * h_.head_dim;
-    const double keys_values = 2.0 * d * 2 * kv_rows, rest = 2.0 * (2 * d * q + 3 * d * h_.d_ff);
+    const double networks = h_.n_experts > 0 ? h_.n_experts_used : 1;
+    const double shared = h_.shared_ff > 0 ? d * (1 + 3.0 * h_.shared_ff) : 0;
+    const double feed_forward = d * h_.n_experts + networks * 3 * d * h_.d_ff + shared;
+    const double keys_values = 2.0 * d * 2 * kv_rows, rest = 2.0 * (2 * d * q + feed_forward);
     token_ = h_.n_layers * keys_values + (h_.n_layers - 1) * rest;
     logits_ = rest + 2.0 * d * h_.vocab_size;
   }
@@ -103,9 +110,9 @@ class Cost {
       for (int at = layer + 1 < h_.n_layers ? from : to - logits_rows; at < to; at++) sum += 4.0 * h_.n_heads * h_.head_dim * seen(layer, at);
     return sum;
   }
-  // Of one decode step of n sequences at a position; with shared, `depth` positions are read once.
-  double bytes(int n, int position, int depth, bool shared) const {
-    double sum = weights_;
+  // Of keys and values of one decode step of n sequences at a position; with shared, `depth` positions are read once.
+  double kv_bytes(int n, int position, int depth, bool shared) const {
+    double sum = 0;
     for (int layer = 0; layer < h_.n_layers; layer++) {
       const int all = seen(layer, position), own = std::min(all, position + 1 - depth);
       sum += kv_token_ * (shared ? n * own + (all - own) : n * all);
@@ -118,7 +125,7 @@ class Cost {
     return h_.windowed[static_cast<size_t>(layer)] != 0 ? std::min(h_.window, position + 1) : position + 1;
   }
   const model::Hparams& h_;
-  double weights_, kv_token_, token_, logits_;
+  double kv_token_, token_, logits_;
 };
 
 class Bench {
@@ -150,13 +157,19 @@ class Bench {
           if (shared && !(o_.shared_prefix && n > 1 && depth > 0)) continue;
           BenchResult r{.test = "decode", .depth = depth, .sequences = n, .shared = shared, .tokens = n * o_.generate};
           r.operations = n * cost_.operations(depth, depth + o_.generate, o_.generate);
-          for (int t = 0; t < o_.generate; t++) r.bytes += cost_.bytes(n, depth + t, depth / kBlock * kBlock, shared);
+          for (int t = 0; t < o_.generate; t++) r.bytes += cost_.kv_bytes(n, depth + t, depth / kBlock * kBlock, shared);
           kinds.push_back(std::move(r));
         }
+        const double before = sequences.weight_bytes();
         repeat(kinds, [&](bool shared) {
           for (int t = 0; t < o_.generate; t++) sequences.decode(n, depth + t, shared);
         });
-        for (BenchResult& r : kinds) results.push_back(std::move(r));
+        // Which experts are read follows from the tokens: in each repetition the same.
+        const double weights = (sequences.weight_bytes() - before) / static_cast<double>(kinds.size()) / (o_.repetitions + 1);
+        for (BenchResult& r : kinds) {
+          r.bytes += weights;
+          results.push_back(std::move(r));
+        }
       }
     }
   }

@@ -6,10 +6,24 @@ namespace unisono::model {
 
 namespace {
 constexpr std::array kArchitectures = {
-    // Llama 1 to 3, Mistral 7B, SmolLM2, TinyLlama
-    Arch{.gguf_name = "llama", .hf_name = "LlamaForCausalLM"},
+    // Llama 1 to 3, Mistral 7B, SmolLM2, TinyLlama; with experts Mixtral (MixtralForCausalLM)
+    Arch{.gguf_name = "llama", .hf_name = "LlamaForCausalLM", .experts = Mixture::where_told},
     // Qwen 2 and 2.5
     Arch{.gguf_name = "qwen2", .hf_name = "Qwen2ForCausalLM", .rope = RopeStyle::halves, .qkv_bias = true},
+    // Qwen 1.5 MoE A2.7B, Qwen 2 57B-A14B
+    Arch{.gguf_name = "qwen2moe",
+         .hf_name = "Qwen2MoeForCausalLM",
+         .rope = RopeStyle::halves,
+         .qkv_bias = true,
+         .experts = Mixture::always,
+         .shared_expert = true,
+         .renormalise = false},
+    // Qwen 3 30B-A3B, 235B-A22B, Qwen 3 Coder
+    Arch{.gguf_name = "qwen3moe",
+         .hf_name = "Qwen3MoeForCausalLM",
+         .rope = RopeStyle::halves,
+         .qk_norm = true,
+         .experts = Mixture::always},
     Arch{.gguf_name = "gemma3",
          .hf_name = "Gemma3ForCausalLM",
          .rope = RopeStyle::halves,

@@ -9,12 +9,6 @@ namespace unisono::model {
 
 namespace {
 
-// F16 weights that lose nothing as BF16, as those of models trained in it, are packed so.
-DType packed_type(const TensorView& view, Activations dial) {
-  if (view.type != DType::f16 || dial == Activations::f32) return view.type;
-  return kernels::halves_are_bf16(view.data, view.rows() * view.columns()) ? DType::bf16 : DType::f16;
-}
-
 // Rounded activations come in whole blocks, which a row of quantised weights always has.
 Activations activations_for(DType type, int64_t k, Activations dial) {
   if (dial == Activations::f32 || type == DType::f32 || type == DType::f16 || k % kernels::kBlock != 0) return Activations::f32;
@@ -23,12 +17,17 @@ Activations activations_for(DType type, int64_t k, Activations dial) {
 
 }  // namespace
 
+DType packed_type(const TensorView& view, Activations dial) {
+  if (view.type != DType::f16 || dial == Activations::f32) return view.type;
+  return kernels::halves_are_bf16(view.data, view.rows() * view.columns()) ? DType::bf16 : DType::f16;
+}
+
 Linear::Linear(std::vector<Part> parts, Activations dial) {
   int panel = 0;
   for (Part& part : parts) {
     const int64_t n = part.view.rows(), k = part.view.columns();
     Segment s;
-    const DType type = packed_type(part.view, dial);
+    const DType type = part.packed ? *part.packed : packed_type(part.view, dial);
     s.activations = activations_for(type, k, dial);
     s.matrix = {type, static_cast<int>(n), static_cast<int>(k), kernels::panel_count(n), kernels::panel_bytes(type, k), nullptr};
     s.first_panel = panel;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct ActivationRows {
   int64_t f32_stride = 0;
 };
 
+// As what a tensor's weights are packed: F16 weights that lose nothing as BF16, as those of models trained in it, as that.
+DType packed_type(const TensorView& view, Activations dial);
+
 class Linear {
  public:
   // A tensor [n][k] and where its rows come from: output row i is the tensor's row order[i]; empty: row i.
@@ -30,6 +34,7 @@ class Linear {
     std::string_view name{};
     TensorView view{};
     std::vector<int32_t> order{};
+    std::optional<DType> packed{};  // as what; empty: packed_type() of the view
   };
 
   Linear() = default;

@@ -38,9 +38,10 @@ Model::~Model() = default;
 
 const Hparams& Model::hparams() const { return impl_->hparams; }
 size_t Model::weight_bytes() const { return impl_->weights.bytes(); }
+size_t Model::weight_bytes_read() const { return impl_->step.weight_bytes_read(); }
 const kernels::Ops& Model::ops() const { return impl_->ops; }
 Activations Model::activations() const { return impl_->weights.activations(); }
-int Model::attention_unit() const { return impl_->weights.attention_unit(impl_->hparams); }
+int Model::attention_unit() const { return impl_->weights.attention_unit(impl_->hparams, impl_->hparams.n_experts_used); }
 
 std::span<const float> Model::forward(const Batch& batch, KvStore& kv, ThreadTeam& team) {
   check(!batch.tokens.empty(), "a step has at least one token");

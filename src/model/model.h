@@ -52,6 +52,8 @@ class Model {
   size_t weight_bytes() const;  // of the packed weights in memory
   const kernels::Ops& ops() const;
   Activations activations() const;  // that most of the weights are multiplied with, by their bytes
+  // Of the weights that the last step read: all but those of experts that no row chose.
+  size_t weight_bytes_read() const;
   // About how many positions of context take a token as long to attend to as all the rest of it takes: for who plans steps.
   int attention_unit() const;
 

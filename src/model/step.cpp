@@ -30,7 +30,7 @@ kernels::GateKind gate_kind(Activation a) {
 }  // namespace
 
 Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, const kernels::Ops& ops)
-    : arch_(arch), h_(hparams), w_(weights), ops_(ops), head_(hparams, weights, ops) {
+    : arch_(arch), h_(hparams), w_(weights), ops_(ops), head_(hparams, weights, ops), experts_(arch, hparams, weights, ops) {
   frequencies_ = rope_frequencies(h_.rope_dims, h_.rope_base, h_.rope_scale, w_.rope_factors);
   local_frequencies_ = rope_frequencies(h_.rope_dims, h_.local_rope_base, 1, {});
   for (const Layer& layer : w_.layers) {
@@ -38,7 +38,10 @@ Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, con
     gate_columns_ = std::max(gate_columns_, layer.gate_up.columns());
   }
   d_columns_ = padded(h_.d_model);
-  attention_unit_ = w_.attention_unit(h_);
+  attention_unit_ = w_.attention_unit(h_, 0);  // experts are dealt apart from the rows
+  shared_bytes_ = w_.bytes();
+  for (const Layer& l : w_.layers)
+    for (const Expert& e : l.experts) shared_bytes_ -= e.gate_up.bytes() + e.down.bytes();
   const int group = h_.n_heads / h_.n_kv_heads;
   check(group <= kernels::kMaxQueries && h_.head_dim <= kernels::kMaxHeadDim, "the loader refuses larger heads and groups");
   tile_tokens_ = std::clamp(kernels::kMaxQueries / group, 1, 20);
@@ -161,10 +164,14 @@ class Step::Part {
     plan_ = kv_.has_window_blocks(index) ? &stage_->window_plan : &stage_->plan;
     attention(l, index);
     meet();
+    const Linear& then = last ? s_.w_.head : s_.w_.layers[static_cast<size_t>(index) + 1].qkv;
+    const bool mixture = !l.experts.empty();
     each_stretch([&] {
-      attention_output(l, index);
-      feed_forward(l, last ? s_.w_.head : s_.w_.layers[static_cast<size_t>(index) + 1].qkv);
+      attention_output(l, mixture ? l.router : l.gate_up, index);
+      norm_rows(l.ffn_norm);
+      mixture ? choose_experts(l) : feed_forward(l, then);
     });
+    if (mixture) run_experts(l, then, index);
   }
   // Who keeps many rows takes them some at a time, so that what one product gives the next stays in the core's cache.
   template <class Do>
@@ -186,16 +193,15 @@ class Step::Part {
     meet();
     rotate_and_store(l, index);
   }
-  void attention_output(const Layer& l, int index) {
+  void attention_output(const Layer& l, const Linear& then, int index) {
     finish_apart(index);
     prepare(l.attn_output, [&](int r) { return attended(r); });
     meet_prepared();
-    multiply(l.attn_output, attended(0), s_.h_.n_heads * s_.h_.head_dim, y(0), s_.d_columns_, l.gate_up);
+    multiply(l.attn_output, attended(0), s_.h_.n_heads * s_.h_.head_dim, y(0), s_.d_columns_, then);
     meet();
-    add_to_residual(l.post_attn_norm);
+    add_to_residual(l.post_attn_norm, [&](int r) { return y(r); });
   }
   void feed_forward(const Layer& l, const Linear& then) {
-    norm_rows(l.ffn_norm);
     prepare(l.gate_up, [&](int r) { return normed(r); });
     meet_prepared();
     multiply(l.gate_up, normed(0), s_.d_columns_, gate_up(0), s_.gate_columns_, l.ffn_down);
@@ -209,20 +215,41 @@ class Step::Part {
     meet_prepared();
     multiply(l.ffn_down, gated(0), s_.gate_columns_, y(0), s_.d_columns_, then);
     meet();
-    add_to_residual(l.post_ffn_norm);
+    add_to_residual(l.post_ffn_norm, [&](int r) { return y(r); });
+  }
+  // Which come next isn't known before: nothing is fetched ahead.
+  void choose_experts(const Layer& l) {
+    meet_prepared();
+    multiply(l.router, normed(0), s_.d_columns_, s_.experts_.scores(0), s_.experts_.score_columns(), Linear());
+    meet();
+    for (int64_t r = rows_.begin; r < rows_.end; r++) {
+      const int row = static_cast<int>(r);
+      s_.experts_.choose(worker_.index(), first_own_ + row, s_.experts_.scores(row), normed(row), l);
+    }
+  }
+  // Of all rows, also where workers keep theirs: an expert's weights are read once for all that chose it.
+  void run_experts(const Layer& l, const Linear& then, int index) {
+    if (!s_.few_) worker_.barrier();  // the choices of all rows are there
+    s_.experts_.run(worker_, hand_, l, index, {s_.way(*stage_), deal().rows(), first_own_, normed(0), s_.d_columns_}, then);
+    for (int64_t r = rows_.begin; r < rows_.end; r++) {
+      const int row = static_cast<int>(r);
+      s_.experts_.sum(worker_.index(), row, first_own_ + row, normed(row));
+    }
+    add_to_residual(l.post_ffn_norm, [&](int r) { return normed(r); });
   }
 
   void norm_rows(const std::vector<float>& weight) {
     for (int64_t r = rows_.begin; r < rows_.end; r++)
       s_.ops_.rms_norm(x(static_cast<int>(r)), weight.data(), s_.h_.norm_eps, normed(static_cast<int>(r)), s_.h_.d_model);
   }
-  // x += y, normed first where the family has a norm there.
-  void add_to_residual(const std::vector<float>& post_norm) {
+  // x += what is at more_of(row), normed first where the family has a norm there.
+  template <class MoreOf>
+  void add_to_residual(const std::vector<float>& post_norm, MoreOf more_of) {
     for (int64_t row = rows_.begin; row < rows_.end; row++) {
       const int r = static_cast<int>(row);
-      const float* more = y(r);
+      const float* more = more_of(r);
       if (!post_norm.empty()) {
-        s_.ops_.rms_norm(y(r), post_norm.data(), s_.h_.norm_eps, normed(r), s_.h_.d_model);
+        s_.ops_.rms_norm(more, post_norm.data(), s_.h_.norm_eps, normed(r), s_.h_.d_model);
         more = normed(r);
       }
       s_.ops_.add(x(r), more, s_.h_.d_model);
@@ -464,6 +491,9 @@ std::span<const float> Step::run(const Batch& batch, KvStore& kv, ThreadTeam& te
   if (narrows_) prepare_wanted(batch, window_blocks, team.size());
   reserve(few_ ? rows * team.size() : rows);
   head_.reserve(outputs, team.size());
+  experts_.begin();
+  experts_.reserve(rows, team.size(), way(all_));
+  if (narrows_) experts_.reserve(wanted_.deal.rows(), team.size(), way(wanted_));
   find_angles(batch);
   for (int i = 0; i < h_.n_layers; i++) next_job_[static_cast<size_t>(i)] = 0;
   panel_deal_.reset(team.size());

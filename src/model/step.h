@@ -7,6 +7,7 @@
 
 #include "model/attention_plan.h"
 #include "model/deal.h"
+#include "model/experts.h"
 #include "model/head.h"
 #include "model/model.h"
 #include "model/panel_deal.h"
@@ -20,6 +21,9 @@ class Step {
   Step(const Arch& arch, const Hparams& hparams, const Weights& weights, const kernels::Ops& ops);
 
   std::span<const float> run(const Batch& batch, KvStore& kv, ThreadTeam& team);
+
+  // Of the weights that the last run read: all but those of experts that no row chose.
+  size_t weight_bytes_read() const { return shared_bytes_ + experts_.bytes_read(); }
 
  private:
   // What one worker does for its part of the rows and panels.
@@ -37,6 +41,9 @@ class Step {
 
   void prepare(Stage& stage, const Batch& batch, bool window_blocks, int workers);
   void prepare_wanted(const Batch& batch, bool window_blocks, int workers);
+  Experts::Way way(const Stage& stage) const {
+    return stage.deal.by_rows ? Experts::Way::whole : few_ ? Experts::Way::each : Experts::Way::panels;
+  }
   void reserve(int rows);
   void find_angles(const Batch& batch);
 
@@ -56,6 +63,8 @@ class Step {
   bool few_ = false;  // each worker prepares all rows for itself, and only products and attention are shared
   PanelDeal panel_deal_{};
   Head head_;
+  Experts experts_;
+  size_t shared_bytes_ = 0;  // of weights that every row goes through
   std::unique_ptr<std::atomic<int>[]> next_job_{};  // [n_layers]
 
   Buffer x_{}, y_{}, qkv_{}, attended_{}, gate_up_{}, normed_{}, gated_{}, int8_{}, bf16_{}, angles_{}, states_{};

@@ -22,6 +22,22 @@ class Binder {
     keep(expect_shape(name, *view, {n, k}));
     return *view;
   }
+  // A matrix of one row, which some files have as a vector.
+  TensorView row(const std::string& name, int64_t k) {
+    const TensorView* view = need(name);
+    if (view == nullptr) return {};
+    if (view->n_dims != 1) return matrix(name, 1, k);
+    keep(expect_shape(name, *view, {k}));
+    return {.type = view->type, .n_dims = 2, .dims = {1, k}, .data = view->data};
+  }
+  // The matrices [n][k] of `count` experts, one after another in one tensor, as views of each.
+  std::vector<TensorView> matrices(const std::string& name, int count, int64_t n, int64_t k) {
+    const TensorView* view = need(name);
+    if (view == nullptr || !keep(expect_shape(name, *view, {count, n, k}))) return {};
+    std::vector<TensorView> out(static_cast<size_t>(count), TensorView{.type = view->type, .n_dims = 2, .dims = {n, k}});
+    for (size_t i = 0; i < out.size(); i++) out[i].data = view->data + i * out[i].bytes();
+    return out;
+  }
   std::vector<float> vector(const std::string& name, int64_t n) {
     const TensorView* view = need(name);
     if (view == nullptr) return {};
@@ -64,6 +80,45 @@ void put_reordered(std::span<const float> values, const std::vector<int32_t>& or
   for (size_t i = 0; i < values.size(); i++) out[i] = values[order.empty() ? i : static_cast<size_t>(order[i])];
 }
 
+// The experts of a mixture. F16 weights are packed as BF16 only where those of all are exact in it: a row's input is
+// prepared once for all its experts.
+void bind_experts(Binder& bind, const Hparams& h, const std::string& at, Activations dial, Layer& layer) {
+  const TensorView router = bind.matrix(at + "ffn_gate_inp.weight", h.n_experts, h.d_model);
+  const auto gates = bind.matrices(at + "ffn_gate_exps.weight", h.n_experts, h.d_ff, h.d_model);
+  const auto ups = bind.matrices(at + "ffn_up_exps.weight", h.n_experts, h.d_ff, h.d_model);
+  const auto downs = bind.matrices(at + "ffn_down_exps.weight", h.n_experts, h.d_model, h.d_ff);
+  if (bind.error()) return;
+  const auto packed = [&](const std::vector<TensorView>& views) {
+    TensorView all = views.front();
+    all.dims[0] *= static_cast<int64_t>(views.size());
+    return packed_type(all, dial);
+  };
+  const DType gate = packed(gates), up = packed(ups), down = packed(downs);
+  std::vector<Linear::Part> scores = {{"router", router, {}}};
+  for (size_t i = 0; i < gates.size(); i++)
+    layer.experts.push_back({Linear({{"gate", gates[i], {}, gate}, {"up", ups[i], {}, up}}, dial),
+                             Linear({{"down", downs[i], {}, down}}, dial)});
+  if (h.shared_ff > 0) {
+    const TensorView own_gate = bind.row(at + "ffn_gate_inp_shexp.weight", h.d_model);
+    const TensorView own[] = {bind.matrix(at + "ffn_gate_shexp.weight", h.shared_ff, h.d_model),
+                              bind.matrix(at + "ffn_up_shexp.weight", h.shared_ff, h.d_model),
+                              bind.matrix(at + "ffn_down_shexp.weight", h.d_model, h.shared_ff)};
+    if (bind.error()) return;
+    scores.push_back({"shared", own_gate, {}});
+    layer.experts.push_back({Linear({{"gate", own[0], {}}, {"up", own[1], {}}}, dial), Linear({{"down", own[2], {}}}, dial)});
+  }
+  layer.router = Linear(std::move(scores), Activations::f32);
+}
+
+void bind_feed_forward(Binder& bind, const Hparams& h, const std::string& at, Activations dial, Layer& layer) {
+  const TensorView gate = bind.matrix(at + "ffn_gate.weight", h.d_ff, h.d_model);
+  const TensorView up = bind.matrix(at + "ffn_up.weight", h.d_ff, h.d_model);
+  const TensorView down = bind.matrix(at + "ffn_down.weight", h.d_model, h.d_ff);
+  if (bind.error()) return;
+  layer.gate_up = Linear({{"gate", gate, {}}, {"up", up, {}}}, dial);
+  layer.ffn_down = Linear({{"down", down, {}}}, dial);
+}
+
 Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, Activations dial) {
   const std::string at = "blk." + std::to_string(index) + ".";
   const int q = h.n_heads * h.head_dim, kv = h.n_kv_heads * h.head_dim;
@@ -79,9 +134,11 @@ Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, Ac
   const TensorView wv = bind.matrix(at + "attn_v.weight", kv, h.d_model);
   const TensorView wo = bind.matrix(at + "attn_output.weight", h.d_model, q);
   layer.ffn_norm = bind.vector(at + "ffn_norm.weight", h.d_model);
-  const TensorView gate = bind.matrix(at + "ffn_gate.weight", h.d_ff, h.d_model);
-  const TensorView up = bind.matrix(at + "ffn_up.weight", h.d_ff, h.d_model);
-  const TensorView down = bind.matrix(at + "ffn_down.weight", h.d_model, h.d_ff);
+  if (h.n_experts > 0) {
+    bind_experts(bind, h, at, dial, layer);
+  } else {
+    bind_feed_forward(bind, h, at, dial, layer);
+  }
   if (arch.post_norms) {
     layer.post_attn_norm = bind.vector(at + "post_attention_norm.weight", h.d_model);
     layer.post_ffn_norm = bind.vector(at + "post_ffw_norm.weight", h.d_model);
@@ -101,8 +158,6 @@ Layer bind_layer(Binder& bind, const Arch& arch, const Hparams& h, int index, Ac
 
   layer.qkv = Linear({{"q", wq, q_order}, {"k", wk, k_order}, {"v", wv, {}}}, dial);
   layer.attn_output = Linear({{"o", wo, {}}}, dial);
-  layer.gate_up = Linear({{"gate", gate, {}}, {"up", up, {}}}, dial);
-  layer.ffn_down = Linear({{"down", down, {}}}, dial);
   if (arch.qk_norm) {
     const auto order = arch.rope == RopeStyle::interleaved ? halves_order(1, h.head_dim, h.rope_dims) : std::vector<int32_t>{};
     layer.q_norm.resize(q_norm.size());
@@ -179,9 +234,15 @@ Activations Weights::activations() const {
 }
 
 // Multiply-adds of the layers' products by those of attention to one position, which are done at half the rate of int8.
-int Weights::attention_unit(const Hparams& h) const {
-  int64_t products = -int64_t{head.k()} * head.columns();
-  each_linear(*this, [&](const Linear& linear) { products += int64_t{linear.k()} * linear.columns(); });
+int Weights::attention_unit(const Hparams& h, int experts) const {
+  const auto of = [](const Linear& linear) { return int64_t{linear.k()} * linear.columns(); };
+  int64_t products = 0;
+  for (const Layer& l : layers) {
+    products += of(l.qkv) + of(l.attn_output) + of(l.gate_up) + of(l.ffn_down) + of(l.router);
+    if (l.experts.empty()) continue;
+    products += experts * (of(l.experts.front().gate_up) + of(l.experts.front().down));
+    if (h.shared_ff > 0) products += of(l.experts.back().gate_up) + of(l.experts.back().down);
+  }
   const int64_t unbounded = std::max<int64_t>(1, std::ranges::count(h.windowed, 0));
   const int64_t position = 2 * unbounded * h.n_heads * h.head_dim * (activations() == Activations::int8 ? 2 : 1);
   return static_cast<int>(std::clamp<int64_t>(products / position, 1, 1 << 30));

@@ -9,6 +9,12 @@
 
 namespace unisono::model {
 
+// One expert of a layer: a feed-forward network of its own.
+struct Expert {
+  Linear gate_up{};  // parts gate, up
+  Linear down{};     // k = d_ff
+};
+
 struct Layer {
   std::vector<float> attn_norm{};       // [d_model]
   Linear qkv{};                         // parts q, k, v
@@ -17,8 +23,10 @@ struct Layer {
   Linear attn_output{};                 // k = n_heads * head_dim
   std::vector<float> post_attn_norm{};  // [d_model], empty: none
   std::vector<float> ffn_norm{};        // [d_model]
-  Linear gate_up{};                     // parts gate, up
+  Linear gate_up{};                     // parts gate, up; empty in a mixture of experts
   Linear ffn_down{};                    // k = d_ff
+  Linear router{};                      // scores, always with f32 activations: of n_experts, then as a part of that which all share
+  std::vector<Expert> experts{};        // [n_experts], all packed as the same types, then that which all share; empty: no mixture
   std::vector<float> post_ffn_norm{};   // [d_model], empty: none
 };
 
@@ -33,8 +41,9 @@ struct Weights {
 
   size_t bytes() const;                 // packed
   Activations activations() const;      // that most of them, by bytes, are multiplied with
-  // About how many positions of context take a token as long to attend to as its products in the layers take.
-  int attention_unit(const Hparams& h) const;
+  // About how many positions of context take a token as long to attend to as its products in the layers take, with
+  // `experts` of each mixture and the one that all share.
+  int attention_unit(const Hparams& h, int experts) const;
 };
 
 // visit(Linear&) of every product: the head, then layer by layer. W: Weights or const Weights.
@@ -46,6 +55,11 @@ void each_linear(W& weights, Visit visit) {
     visit(layer.attn_output);
     visit(layer.gate_up);
     visit(layer.ffn_down);
+    visit(layer.router);
+    for (auto& expert : layer.experts) {
+      visit(expert.gate_up);
+      visit(expert.down);
+    }
   }
 }
 

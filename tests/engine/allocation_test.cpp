@@ -38,8 +38,10 @@ void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::fre
 namespace unisono::engine {
 namespace {
 
-TEST(Allocation, AStepInTheSteadyStateAllocatesNothing) {
-  TinyWorld world(2);
+class Allocation : public ::testing::TestWithParam<model::Hparams> {};
+
+TEST_P(Allocation, AStepInTheSteadyStateAllocatesNothing) {
+  TinyWorld world(2, GetParam());
   Engine engine(*world.model, world.tokenizer.get(), world.team, {.n_blocks = 100, .end_tokens = {kEos}});
   std::mt19937 rng(1);
   std::atomic<uint64_t> at_40{0}, at_140{0};
@@ -70,6 +72,9 @@ TEST(Allocation, AStepInTheSteadyStateAllocatesNothing) {
   ASSERT_GT(at_40, 0u);
   EXPECT_EQ(at_140 - at_40, 0u) << "in 100 steps";
 }
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Allocation, ::testing::Values(TinyWorld::tiny_hparams(), TinyWorld::mixture_hparams()),
+                         [](const auto& t) { return std::string(t.param.n_experts > 0 ? "Mixture" : "Dense"); });
 
 }  // namespace
 }  // namespace unisono::engine

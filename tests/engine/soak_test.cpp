@@ -135,8 +135,10 @@ Counts storm(Engine& engine, const std::vector<Request>& requests, const std::ve
   return counts;
 }
 
-TEST(Soak, RandomSchedulesChangeNoAnswerAndLeakNothing) {
-  TinyWorld one(1), two(2);
+class Soak : public ::testing::TestWithParam<model::Hparams> {};
+
+TEST_P(Soak, RandomSchedulesChangeNoAnswerAndLeakNothing) {
+  TinyWorld one(1, GetParam()), two(2, GetParam());
   const auto requests = kinds();
   const auto truth = alone(one, requests);
   const int n = soak_requests(), per_engine = std::max(20, n / 12);
@@ -164,6 +166,9 @@ TEST(Soak, RandomSchedulesChangeNoAnswerAndLeakNothing) {
   EXPECT_GT(all.preemptions, 0u);
   EXPECT_LT(grown, 8 * 1024);
 }
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Soak, ::testing::Values(TinyWorld::tiny_hparams(), TinyWorld::mixture_hparams()),
+                         [](const auto& t) { return std::string(t.param.n_experts > 0 ? "Mixture" : "Dense"); });
 
 }  // namespace
 }  // namespace unisono::engine

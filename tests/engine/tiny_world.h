@@ -83,6 +83,13 @@ class RandomWeights : public model::TensorSource {
       add(at + "attn_k.weight", {kv, h.d_model}, 0.3f);
       add(at + "attn_v.weight", {kv, h.d_model}, 0.3f);
       add(at + "attn_output.weight", {h.d_model, q}, 0.3f);
+      if (h.n_experts > 0) {
+        add(at + "ffn_gate_inp.weight", {h.n_experts, h.d_model}, 0.2f);
+        add(at + "ffn_gate_exps.weight", {h.n_experts, h.d_ff, h.d_model}, 0.2f);
+        add(at + "ffn_up_exps.weight", {h.n_experts, h.d_ff, h.d_model}, 0.2f);
+        add(at + "ffn_down_exps.weight", {h.n_experts, h.d_model, h.d_ff}, 0.2f);
+        continue;
+      }
       add(at + "ffn_gate.weight", {h.d_ff, h.d_model}, 0.2f);
       add(at + "ffn_up.weight", {h.d_ff, h.d_model}, 0.2f);
       add(at + "ffn_down.weight", {h.d_model, h.d_ff}, 0.2f);
@@ -131,6 +138,14 @@ struct TinyWorld {
             .rope_dims = 16,
             .attention_scale = 0.25f,
             .windowed = std::vector<uint8_t>(2, 0)};
+  }
+  // Each row goes to 2 of 6 experts.
+  static model::Hparams mixture_hparams() {
+    model::Hparams h = tiny_hparams();
+    h.d_ff = 32;
+    h.n_experts = 6;
+    h.n_experts_used = 2;
+    return h;
   }
   // Two of three layers see a window; long enough that attention is cut into pieces.
   static model::Hparams windowed_hparams(int window) {

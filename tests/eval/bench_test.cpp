@@ -72,6 +72,24 @@ TEST(Bench, CountsWhatMustBeReadAndMultiplied) {
   EXPECT_EQ((*results)[2].bytes, 2 * weights + kv * (16 + 2 * 1 + 16 + 2 * 2));
 }
 
+// Of a mixture only the experts that a step's rows went to are read: as many as differ, here at least and at most.
+TEST(Bench, CountsTheExpertsThatAreRead) {
+  engine::TinyWorld world(2, engine::TinyWorld::mixture_hparams());
+  const auto& h = world.hparams;
+  const BenchOptions options{.prompt = 3, .generate = 4, .depths = {0}, .sequences = {1, 2}, .repetitions = 2};
+  auto results = bench(*world.model, world.team, options, kSilent);
+  ASSERT_TRUE(results.ok());
+  const double kv = 2.0 * h.n_layers * h.n_kv_heads * 16 * 2, positions = 1 + 2 + 3 + 4;
+  const double expert = 4.0 * 3 * 64 * 32, all = static_cast<double>(world.model->weight_bytes());  // F32
+  const double others = all - h.n_layers * h.n_experts * expert;
+  EXPECT_EQ((*results)[1].bytes, 4 * (others + h.n_layers * 2 * expert) + kv * positions);
+  const double two = (*results)[3].bytes - 2 * kv * positions;
+  EXPECT_GE(two, 4 * (others + h.n_layers * 2 * expert));
+  EXPECT_LE(two, 4 * (others + h.n_layers * 4 * expert));
+  const double products = 2.0 * h.n_layers * (64 * (64 + 2 * 32) + 64 * 64 + 64 * 6 + 2 * 3 * 64 * 32), head = 2.0 * 64 * 288;
+  EXPECT_EQ((*results)[1].operations, 4 * products + 4 * head + 4.0 * h.n_layers * 64 * positions);
+}
+
 TEST(Bench, RefusesWhatMemoryDoesNotHold) {
   engine::TinyWorld world(1);
   auto results = bench(*world.model, world.team, {.depths = {1000}, .most_kv_bytes = 1e5}, kSilent);

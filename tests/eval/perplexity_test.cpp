@@ -54,8 +54,10 @@ std::string write_reference(const std::vector<int32_t>& tokens, const std::vecto
 
 const auto kSilent = [](const PerplexityReport&) {};
 
-TEST(Perplexity, IsTheMeanLossOfTheLogits) {
-  engine::TinyWorld world(2);
+class Perplexity : public ::testing::TestWithParam<model::Hparams> {};
+
+TEST_P(Perplexity, IsTheMeanLossOfTheLogits) {
+  engine::TinyWorld world(2, GetParam());
   const int vocab = world.hparams.vocab_size;
   const auto tokens = some_tokens(vocab);
   const auto logits = all_logits(world, tokens);
@@ -71,6 +73,10 @@ TEST(Perplexity, IsTheMeanLossOfTheLogits) {
   EXPECT_EQ(report.chunks, kChunks);
   EXPECT_NEAR(report.perplexity, std::exp(loss / (kChunks * (kContext - 1))), 1e-6 * report.perplexity);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Worlds, Perplexity, ::testing::Values(engine::TinyWorld::tiny_hparams(), engine::TinyWorld::mixture_hparams()),
+    [](const auto& t) { return std::string(t.param.n_experts > 0 ? "Mixture" : "Dense"); });
 
 TEST(Divergence, FromItselfIsNothingAndFromAnotherIsWhatTheFormulaSays) {
   engine::TinyWorld world(1);
