@@ -93,7 +93,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command.add_option("--isa", flags.isa, "Instruction set; auto: the fastest that runs here. All give the same bits")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512", "avx512bf16"}))
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512", "avx512bf16", "amx"}))
       ->capture_default_str();
   command
       .add_option("--activations", flags.activations,
@@ -144,6 +144,9 @@ Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
   options.model.activations = flags.activations == "f32"    ? model::Activations::f32
                               : flags.activations == "bf16" ? model::Activations::bf16
                                                             : model::Activations::int8;
+  if (flags.isa == "auto" || flags.isa == "amx")
+    if (const char* why = kernels::passed_over(); why != nullptr)
+      fmt::print(stderr, "unisono: {} Without it the fastest is '{}'.\n", why, kernels::best_ops().name);
   if (flags.isa != "auto") {
     options.model.ops = kernels::find_ops(flags.isa.c_str());
     if (options.model.ops == nullptr)

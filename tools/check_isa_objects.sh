@@ -5,7 +5,7 @@
 set -euo pipefail
 build=${1:-$(dirname "$0")/../build/release}
 
-mapfile -t objects < <(find "$build/src/kernels/CMakeFiles" -path '*unisono_kernels_avx*' -name '*.o' 2>/dev/null | sort)
+mapfile -t objects < <(find "$build/src/kernels/CMakeFiles" \( -path '*unisono_kernels_avx*' -o -path '*unisono_kernels_amx*' \) -name '*.o' 2>/dev/null | sort)
 if [ ${#objects[@]} -eq 0 ]; then
   if [ "$(uname -m)" = x86_64 ]; then
     echo "error: no AVX objects under $build/src/kernels: build first (make build)" >&2

@@ -5,40 +5,14 @@
 #include "kernels/isa.h"
 #include "kernels/pieces.h"
 #include "kernels/tile.h"
+#include "kernels/unpacked.h"
 
 namespace unisono::kernels::KERNEL_ISA {
 
 namespace {
 
-// Activations of about this size stay in a core's L2 while panel after panel passes by.
-constexpr int64_t kActivationBytes = 512 * 1024;
 // So many rows pay for unpacking weights of 5 or 6 bits once for all. Those of 4 bits are as fast to unpack as to load.
 constexpr int kUnpackRows = 16;
-
-// A block of a panel, unpacked: what many rows read again and again.
-struct Unpacked {
-  alignas(64) uint8_t groups[8][64];
-  alignas(64) float scale[16];
-  alignas(64) float half_scale[2][16];  // of types that have them
-  alignas(64) float min[16];
-};
-constexpr int kUnpacked = 16;  // blocks unpacked at a time: those of two panels stay in L1 while the rows pass by
-
-template <class F, int G>
-void unpack_groups(const typename F::Unit& u, int b, Unpacked& out) {
-  if constexpr (G < 8) {
-    store_bytes(out.groups[G], F::template group<G>(u, b));
-    unpack_groups<F, G + 1>(u, b, out);
-  }
-}
-template <class F>
-void unpack(const typename F::Unit& u, int b, Unpacked& out) {
-  unpack_groups<F, 0>(u, b, out);
-  store(out.scale, F::scale(u, b));
-  if constexpr (F::half_scales)
-    for (int h = 0; h < 2; h++) store(out.half_scale[h], to_floats(F::half_scale(u, b, h)));
-  if constexpr (F::has_min) store(out.min, F::min(u, b));
-}
 
 // Where a tile finds block b of panel p: as it lies in memory, or unpacked.
 template <class F>
@@ -213,8 +187,7 @@ template <class F>
 void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end,
              Upcoming then) {
   const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
-  const int64_t fit = kActivationBytes / (row_blocks * static_cast<int64_t>(sizeof(QuantBlock)));
-  each_piece(rows, static_cast<int>(fit < 60 ? 60 : fit), [&](int r, int some) {
+  each_piece(rows, rows_in_cache(row_blocks), [&](int r, int some) {
     const QuantBlock* in = x + r * row_blocks;
     float* out = y + r * ldy;
     int p = begin;

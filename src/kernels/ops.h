@@ -125,7 +125,9 @@ void attention_begin(float* state, int head_dim);
 std::span<const Ops* const> compiled_ops();
 // The fastest table that runs on this CPU.
 const Ops& best_ops();
-// By name ("scalar", "avx2", "avx512", "avx512bf16"); null: unknown, or doesn't run here.
+// A sentence why best_ops() is not the table for which this CPU has the instructions; null: it is.
+const char* passed_over();
+// By name ("scalar", "avx2", "avx512", "avx512bf16", "amx"); null: unknown, or doesn't run here.
 const Ops* find_ops(const char* name);
 
 }  // namespace unisono::kernels

@@ -3,6 +3,9 @@
 
 #include "kernels/ops.h"
 #include "kernels/probe.h"
+#if defined(__x86_64__)
+#include "kernels/amx.h"
+#endif
 
 namespace unisono::kernels {
 
@@ -11,11 +14,42 @@ extern const Probe probe_scalar;
 #if defined(__x86_64__)
 extern const Ops ops_avx2, ops_avx512, ops_avx512bf16;
 extern const Probe probe_avx2, probe_avx512, probe_avx512bf16;
+
+namespace {
+
+const Ops& ops_amx();
+
+const TileVerdict& tiles_here() {
+  static const TileVerdict verdict = judge_tiles(this_machine(), ops_amx(), ops_avx512bf16);
+  return verdict;
+}
+
+const Ops& ops_amx() {
+  static const Ops table = [] {
+    Ops ops = ops_avx512bf16;
+    ops.name = "amx";
+    ops.runs_here = [] { return ops_avx512bf16.runs_here() && tiles_here().good; };
+    ops.matmul_int8 = amx::matmul_int8;
+    return ops;
+  }();
+  return table;
+}
+
+const Probe& probe_amx() {
+  static const Probe probe = [] {
+    Probe loops = probe_avx512bf16;
+    loops.int8 = amx::probe_int8;
+    return loops;
+  }();
+  return probe;
+}
+
+}  // namespace
 #endif
 
 std::span<const Ops* const> compiled_ops() {
 #if defined(__x86_64__)
-  static constexpr std::array<const Ops*, 4> all = {&ops_scalar, &ops_avx2, &ops_avx512, &ops_avx512bf16};
+  static const std::array<const Ops*, 5> all = {&ops_scalar, &ops_avx2, &ops_avx512, &ops_avx512bf16, &ops_amx()};
 #else
   static constexpr std::array<const Ops*, 1> all = {&ops_scalar};
 #endif
@@ -29,6 +63,13 @@ const Ops& best_ops() {
   return *best;
 }
 
+const char* passed_over() {
+#if defined(__x86_64__)
+  if (ops_avx512bf16.runs_here()) return tiles_here().why_not;
+#endif
+  return nullptr;
+}
+
 const Ops* find_ops(const char* name) {
   for (const Ops* ops : compiled_ops())
     if (std::strcmp(ops->name, name) == 0 && ops->runs_here()) return ops;
@@ -40,6 +81,7 @@ const Probe& probe_of([[maybe_unused]] const Ops& ops) {
   if (&ops == &ops_avx2) return probe_avx2;
   if (&ops == &ops_avx512) return probe_avx512;
   if (&ops == &ops_avx512bf16) return probe_avx512bf16;
+  if (&ops == &ops_amx()) return probe_amx();
 #endif
   return probe_scalar;
 }

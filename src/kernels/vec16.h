@@ -3,7 +3,9 @@
 #pragma once
 
 #if defined(UNISONO_ISA_AVX512)
-#if defined(__AVX512BF16__)
+#if defined(__AMX_INT8__)
+#define KERNEL_ISA amx
+#elif defined(__AVX512BF16__)
 #define KERNEL_ISA avx512bf16
 #else
 #define KERNEL_ISA avx512

@@ -78,6 +78,7 @@ UNISONO_INLINE Vec to_floats(Ints a) { return _mm512_cvtepi32_ps(a.v); }
 UNISONO_INLINE Ints round_to_ints(Vec a) { return {_mm512_cvtps_epi32(a)}; }
 UNISONO_INLINE Ints to_bits(Vec a) { return {_mm512_castps_si512(a)}; }
 UNISONO_INLINE Vec from_bits(Ints a) { return _mm512_castsi512_ps(a.v); }
+UNISONO_INLINE Ints load_ints(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 UNISONO_INLINE Ints widen(const uint8_t* p) { return {_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))}; }
 UNISONO_INLINE Ints widen(const int8_t* p) { return {_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p))}; }
 UNISONO_INLINE void store_int8(int8_t* p, Ints a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v)); }

@@ -149,6 +149,11 @@ UNISONO_INLINE Vec from_bits(Ints a) {
   std::memcpy(r.v, a.v, sizeof r.v);
   return r;
 }
+UNISONO_INLINE Ints load_ints(const int32_t* p) {
+  Ints r;
+  std::memcpy(r.v, p, sizeof r.v);
+  return r;
+}
 UNISONO_INLINE Ints widen(const uint8_t* p) {
   Ints r;
   UNISONO_LANES r.v[i] = p[i];
