@@ -108,7 +108,7 @@ JsonObject machine_of(const BenchFlags& flags, const engine::LoadedModel& loaded
 int bench(BenchFlags& flags) {
   auto load = load_options(flags.model);
   if (!load) return complain(load.error());
-  ThreadTeam team(thread_count(flags.model), true);
+  ThreadTeam team(placement(flags.model));
   auto loaded = engine::load_model(flags.model.model, *load, team);  // random tokens need no tokenizer
   if (!loaded) return complain(loaded.error());
   auto& options = flags.options;

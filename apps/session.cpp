@@ -92,6 +92,12 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--threads", flags.threads, "Computing threads; 0: one for each CPU this process may use")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  command
+      .add_option("--numa", flags.numa,
+                  "Where threads and memory lie: distribute: a core for each thread, over all memory nodes; isolate: on the node where it "
+                  "starts; numactl: memory as told from outside; off: as the system likes. Changes speed, never an answer")
+      ->check(CLI::IsMember({"distribute", "isolate", "numactl", "off"}))
+      ->capture_default_str();
   command.add_option("--isa", flags.isa, "Instruction set; auto: the fastest that runs here. All give the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512", "avx512bf16", "amx"}))
       ->capture_default_str();
@@ -126,7 +132,15 @@ double free_memory() {
   return 4e9;
 }
 
-int thread_count(const ModelFlags& flags) { return flags.threads > 0 ? flags.threads : usable_cpus(); }
+Placement placement(const ModelFlags& flags) {
+  const Numa numa = flags.numa == "isolate"   ? Numa::isolate
+                    : flags.numa == "numactl" ? Numa::numactl
+                    : flags.numa == "off"     ? Numa::off
+                                              : Numa::distribute;
+  Placement where = place(flags.threads, numa);
+  if (!where.note.empty()) fmt::print(stderr, "unisono: {}\n", where.note);
+  return where;
+}
 
 std::string kv_type_name(const ModelFlags& flags) {
   if (flags.kv_type != "auto") return flags.kv_type;
@@ -163,7 +177,7 @@ Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
 }
 
 Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine, engine::EngineOptions options) {
-  auto session = std::make_unique<Session>(thread_count(flags));
+  auto session = std::make_unique<Session>(placement(flags));
   auto loading = load_options(flags);
   if (!loading) return loading.error();
   auto loaded = engine::load(flags.model, *loading, session->team);

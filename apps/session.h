@@ -15,6 +15,7 @@ namespace unisono::apps {
 struct ModelFlags {
   std::string model{};
   int threads = 0;  // 0: one for each CPU this process may use
+  std::string numa = "distribute";
   std::string isa = "auto";
   std::string activations = "int8";
   std::string kv_type = "auto";
@@ -26,7 +27,7 @@ struct ModelFlags {
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 // What the flags say, for who loads without a session.
-int thread_count(const ModelFlags& flags);
+Placement placement(const ModelFlags& flags);  // a note on stderr where the system refuses it
 model::KvType kv_type(const ModelFlags& flags);
 std::string kv_type_name(const ModelFlags& flags);  // never "auto"
 
@@ -49,7 +50,7 @@ double free_memory();  // bytes that can be had without pressing on others, by t
 
 // A model with all that it takes to run it. The engine, where there is one, is stopped first.
 struct Session {
-  explicit Session(int threads) : team(threads, true) {}
+  explicit Session(const Placement& placement) : team(placement) {}
   ThreadTeam team;
   std::unique_ptr<engine::Loaded> loaded{};
   engine::EngineOptions engine_options{};

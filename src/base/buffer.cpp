@@ -10,6 +10,8 @@
 #include <new>
 #include <utility>
 
+#include "base/placement.h"
+
 namespace unisono {
 
 namespace {
@@ -47,6 +49,10 @@ Buffer::~Buffer() {
   } else if (data_ != nullptr) {
     ::operator delete(data_, std::align_val_t{kLine});
   }
+}
+
+void Buffer::interleave(std::span<const int> nodes) {
+  if (mapped_ > 0 && !nodes.empty()) interleave_pages(data_, mapped_, nodes);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept

@@ -20,6 +20,10 @@ class Buffer {
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
 
+  // Asks for the memory to be dealt page by page over these nodes; before anything is written to it. Advice: small buffers, and
+  // those that the system refuses, lie where they are first written from. No nodes: nothing is asked.
+  void interleave(std::span<const int> nodes);
+
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }

@@ -1,6 +1,5 @@
 #include "base/thread_team.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -39,27 +38,7 @@ bool spin(Done done, int spins) {
   return done();
 }
 
-void pin_to_cpu(int nth) {
-  cpu_set_t allowed;
-  if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) != 0) return;
-  const int cpus = CPU_COUNT(&allowed);
-  int wanted = cpus > 0 ? nth % cpus : 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &allowed) || wanted-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);  // advice: unpinned threads only run slower
-    return;
-  }
-}
-
 }  // namespace
-
-int usable_cpus() {
-  cpu_set_t allowed;
-  return pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
-}
 
 FlushDenormals::FlushDenormals() {
 #if defined(__x86_64__)
@@ -84,9 +63,18 @@ void Worker::barrier() {
   if (count_ > 1) team_.meet();
 }
 
-ThreadTeam::ThreadTeam(int n, bool pin) : n_(n), spins_(n > usable_cpus() ? 0 : kSpins) {
-  check(n >= 1, "a team has at least one thread");
-  for (int i = 1; i < n; i++) threads_.emplace_back([this, i, pin] { serve(i, pin); });
+ThreadTeam::ThreadTeam(const Placement& placement)
+    : n_(placement.threads),
+      nodes_(placement.nodes),
+      spins_(n_ > static_cast<int>(allowed_cpus().size()) ? 0 : kSpins) {
+  check(n_ >= 1, "a team has at least one thread");
+  for (int i = 1; i < n_; i++) {
+    const int cpu = placement.cpus.empty() ? -1 : placement.cpus[static_cast<size_t>(i)];
+    threads_.emplace_back([this, i, cpu] {
+      if (cpu >= 0) pin_to({&cpu, 1});
+      serve(i);
+    });
+  }
 }
 
 ThreadTeam::~ThreadTeam() {
@@ -107,8 +95,7 @@ void ThreadTeam::start(Call call, void* fn) {
   self.barrier();  // nobody still uses the body after run() returns
 }
 
-void ThreadTeam::serve(int index, bool pin) {
-  if (pin) pin_to_cpu(index);
+void ThreadTeam::serve(int index) {
   FlushDenormals flushed;
   Worker self(*this, index, n_);
   uint32_t seen = 0;

@@ -4,16 +4,16 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
+#include "base/placement.h"
+
 namespace unisono {
 
 class ThreadTeam;
-
-// CPUs that the calling thread may use; at least 1.
-int usable_cpus();
 
 // One thread's place in a running body.
 class Worker {
@@ -43,13 +43,17 @@ class Worker {
 // While a body runs, its threads flush denormals to zero (FTZ and DAZ): every kernel's bits rely on it.
 class ThreadTeam {
  public:
-  // n >= 1 threads in all, the caller of run() included. With pin, worker i asks for the i-th allowed CPU.
-  explicit ThreadTeam(int n, bool pin = false);
+  // n >= 1 threads in all, the caller of run() included; where the system puts them.
+  explicit ThreadTeam(int n) : ThreadTeam(Placement{.threads = n}) {}
+  // Worker i asks for its CPU. Worker 0 doesn't: threads that the caller makes would have that CPU too, and the others leave it free.
+  explicit ThreadTeam(const Placement& placement);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   int size() const { return n_; }
+  // Memory nodes that what all workers read is dealt over: for Buffer::interleave().
+  std::span<const int> nodes() const { return nodes_; }
 
   // Calls body(Worker&) on every thread and returns when all have returned. One run at a time; body must not throw.
   template <class Body>
@@ -62,10 +66,11 @@ class ThreadTeam {
   friend class Worker;
   using Call = void (*)(void*, Worker&);
   void start(Call call, void* fn);
-  void serve(int index, bool pin);
+  void serve(int index);
   void meet();
 
   const int n_;
+  const std::vector<int> nodes_;
   const int spins_;  // before yielding; none where threads outnumber CPUs: who spins keeps away whom it waits for
   Call call_ = nullptr;
   void* fn_ = nullptr;

@@ -86,6 +86,7 @@ struct Engine::Impl {
                    .attention_unit = m.attention_unit()},
                   options.prefix_cache ? &index : nullptr, window ? &*window : nullptr),
         rows(options.token_budget, options.max_running, team.size()) {
+    kv.interleave(team.nodes());
     publish();
     thread = std::thread([this] { loop(); });
   }

@@ -21,6 +21,7 @@ class Sequences {
         team_(team),
         blocks_(model::blocks_for(positions)),
         kv_(kv, model.hparams().n_layers, model.hparams().n_kv_heads, model.hparams().head_dim, blocks_ * count) {
+    kv_.interleave(team.nodes());
     for (int s = 0; s < count; s++) {
       own_.emplace_back(static_cast<size_t>(blocks_));
       std::iota(own_.back().begin(), own_.back().end(), s * blocks_);

@@ -40,16 +40,18 @@ void run_chunk(model::Model& model, model::KvStore& kv, ThreadTeam& team, std::s
   }
 }
 
-model::KvStore store_for(const model::Model& model, model::KvType type, int context) {
+model::KvStore store_for(const model::Model& model, const ThreadTeam& team, model::KvType type, int context) {
   const auto& h = model.hparams();
-  return {type, h.n_layers, h.n_kv_heads, h.head_dim, model::blocks_for(context)};
+  model::KvStore kv(type, h.n_layers, h.n_kv_heads, h.head_dim, model::blocks_for(context));
+  kv.interleave(team.nodes());
+  return kv;
 }
 
 }  // namespace
 
 PerplexityReport perplexity(model::Model& model, ThreadTeam& team, model::KvType kv_type, std::span<const int32_t> tokens, int context,
                             const std::function<void(const PerplexityReport&)>& report) {
-  model::KvStore kv = store_for(model, kv_type, context);
+  model::KvStore kv = store_for(model, team, kv_type, context);
   PerplexityReport r{.context = context};
   double loss = 0;
   std::vector<double> log_p;
@@ -85,7 +87,7 @@ Result<PerplexityReport> divergence(model::Model& model, ThreadTeam& team, model
   if (chunks < 1 || context < 2 || context > (1 << 20) || (bytes.size() - 16) / (4 * length * (1 + row)) < static_cast<size_t>(chunks))
     return Error{"'" + path + "' is cut short.", path};
 
-  model::KvStore kv = store_for(model, kv_type, context);
+  model::KvStore kv = store_for(model, team, kv_type, context);
   PerplexityReport r{.context = context};
   double loss = 0, kl_sum = 0, kl_sum_all = 0;
   int64_t positions = 0, positions_all = 0, same = 0;

@@ -28,6 +28,10 @@ KvStore::KvStore(KvType type, std::span<const uint8_t> windowed, int n_kv_heads,
   }
 }
 
+void KvStore::interleave(std::span<const int> nodes) {
+  for (Region& region : regions_) region.memory.interleave(nodes);
+}
+
 std::byte* KvStore::head(int layer, int kv_head) {
   const size_t index = place(layer).layer * static_cast<size_t>(n_kv_heads_) + static_cast<size_t>(kv_head);
   return regions_[place(layer).region].memory.data() + index * head_bytes_;

@@ -38,6 +38,9 @@ class KvStore {
   size_t stride(int layer) const { return regions_[place(layer).region].block_bytes; }
   size_t head_bytes() const { return head_bytes_; }
 
+  // Deals the memory over these nodes, as any worker may attend to any block; before anything is stored.
+  void interleave(std::span<const int> nodes);
+
   // Copies block `from` to block `to` in all layers without window blocks (copy on write).
   void copy_block(int from, int to);
 

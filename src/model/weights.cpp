@@ -194,6 +194,7 @@ void pack_all(Weights& w, const TensorSource& source, ThreadTeam& team, void (*p
   for (size_t i = 0; i < linears.size(); i++) left[i] = linears[i]->panels();
   const size_t total = w.bytes();
   w.memory = Buffer(total);
+  w.memory.interleave(team.nodes());  // panels are dealt anew each time: every worker reads all of them
   std::byte* memory = w.memory.data();
   for (Linear* linear : linears) {
     linear->place(memory);
