@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "engine/load.h"
+#include "kernels/tile_trap.h"
 #include "support/real_files.h"
 
 namespace unisono::engine {
@@ -137,6 +138,26 @@ TEST_P(Family, TheSameBitsHoweverItRuns) {
         }
       }
     }
+}
+
+// The table for CPUs with tiles, on any that runs the rest of it: each tile instruction is done by a model.
+TEST_P(Family, TheSameBitsOnTiles) {
+  const kernels::Ops& tiled = *kernels::compiled_ops().back();
+  if (kernels::find_ops("avx512bf16") == nullptr) GTEST_SKIP() << "the rest of the table needs AVX-512 with BF16";
+  ASSERT_STREQ(tiled.name, "amx");
+  std::vector<int32_t> prompt = read_golden(GetParam()).prompt;
+  for (int i = 0; i < 150; i++) prompt.push_back((i * 37 + 11) % 200);
+  const auto want = Runner(kTiny + GetParam() + ".gguf", {}, 1, KvType::bf16).last_logits(prompt, 1000);
+  const kernels::TileTrap trap;
+  const int64_t before = kernels::TileTrap::tiles().instructions();
+  for (const int threads : {1, 3}) {
+    Runner run(kTiny + GetParam() + ".gguf", {.ops = &tiled}, threads, KvType::bf16);
+    for (const int chunk : {1000, 50, 17, 9})
+      ASSERT_EQ(std::memcmp(run.last_logits(prompt, chunk).data(), want.data(), want.size() * 4), 0)
+          << threads << " threads, chunks of " << chunk;
+    const bool multiplies_int8 = run.model.activations() == model::Activations::int8;
+    EXPECT_EQ(kernels::TileTrap::tiles().instructions() > before, multiplies_int8 && !tiled.runs_here());
+  }
 }
 
 TEST_P(Family, StrangersInTheBatchChangeNothing) {
