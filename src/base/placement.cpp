@@ -42,7 +42,10 @@ std::vector<Cpu> in_order(const Topology& machine, std::span<const int> allowed)
   std::vector<std::pair<Rank, Cpu>> ranked;
   std::map<int, int> on_core;
   std::map<std::tuple<int, int, bool>, int> on_node;  // by node, rank on the core, kind
-  for (const Cpu& cpu : machine.cpus) {
+  std::vector<Cpu> cpus = machine.cpus;
+  if (cpus.empty())
+    for (const int id : allowed) cpus.push_back({.id = id, .core = id});
+  for (const Cpu& cpu : cpus) {
     if (std::ranges::find(allowed, cpu.id) == allowed.end()) continue;
     const int thread = on_core[cpu.core]++;
     ranked.push_back({{thread, cpu.efficient, on_node[{cpu.node, thread, cpu.efficient}]++, cpu.node}, cpu});

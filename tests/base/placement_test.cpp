@@ -166,11 +166,11 @@ TEST(Placement, OnlyNodesOfWorkersThatHaveMemory) {
   EXPECT_THAT(choose(machine, {4, 5}, 0).nodes, IsEmpty());
 }
 
-TEST(Placement, WithoutTopologyNothingIsPinned) {
-  const Machine machine;  // no tree at all
-  const Placement p = choose(machine, all(4), 0);
-  EXPECT_EQ(p.threads, 4);
-  EXPECT_THAT(p.cpus, IsEmpty());
+TEST(Placement, WithoutATreeEachAllowedCpuIsACore) {
+  const Machine machine;
+  const Placement p = choose(machine, {1, 3, 6}, 0);
+  EXPECT_EQ(p.threads, 3);
+  EXPECT_THAT(p.cpus, ElementsAre(1, 3, 6));
   EXPECT_THAT(p.nodes, IsEmpty());
 }
 
