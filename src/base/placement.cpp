@@ -103,7 +103,7 @@ Placement choose_placement(const Topology& machine, std::span<const int> allowed
       placement.nodes.push_back(cpu.node);
   }
   std::ranges::sort(placement.nodes);
-  placement.nodes.erase(std::ranges::unique(placement.nodes).begin(), placement.nodes.end());
+  placement.nodes.erase(std::unique(placement.nodes.begin(), placement.nodes.end()), placement.nodes.end());
   return placement;
 }
 

@@ -39,7 +39,7 @@ std::vector<int> parse_id_list(std::string_view text) {
     if (at < end && *at++ != ',') return {};
   }
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 
