@@ -83,7 +83,7 @@ UNISONO_INLINE void scale_block(const BlockSums<F, MT, NP>& sums, const Unpacked
       const QuantBlock& a = x[(tiles[t].first + r) * row_blocks + b];
       const Vec s = set(a.scale);
       [[maybe_unused]] Vec minus;
-      if constexpr (F::has_min) minus = set(a.scale * static_cast<float>(-a.minus_sum));
+      if constexpr (F::has_min) minus = set(a.scaled_sum);
       UNISONO_UNROLL for (int p = 0; p < NP; p++) {
         Vec sum = to_floats(load_ints(sums.at[0][t][p][r]));
         if constexpr (F::half_scales)
