@@ -18,6 +18,8 @@ constexpr std::array kArchitectures = {
          .experts = Mixture::always,
          .shared_expert = true,
          .renormalise = false},
+    // Qwen 3 0.6B to 32B
+    Arch{.gguf_name = "qwen3", .hf_name = "Qwen3ForCausalLM", .rope = RopeStyle::halves, .qk_norm = true},
     // Qwen 3 30B-A3B, 235B-A22B, Qwen 3 Coder
     Arch{.gguf_name = "qwen3moe",
          .hf_name = "Qwen3MoeForCausalLM",

@@ -257,7 +257,7 @@ TEST_P(Family, SharedBlocksChangeNothing) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, Family, ::testing::Values("llama", "llama-mixed", "qwen2", "qwen2moe", "qwen3moe", "qwen3moe-bf16", "mixtral", "gemma3", "gemma3-scaled"),
+INSTANTIATE_TEST_SUITE_P(Tiny, Family, ::testing::Values("llama", "llama-mixed", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen3moe-bf16", "mixtral", "gemma3", "gemma3-scaled"),
                          [](const auto& t) {
                            std::string name = t.param;
                            std::replace(name.begin(), name.end(), '-', '_');

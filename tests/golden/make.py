@@ -27,8 +27,8 @@ import numpy as np
 import torch
 from gguf import GGMLQuantizationType as Type
 from transformers import (AutoModelForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, MixtralConfig,
-                          MixtralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3MoeConfig,
-                          Qwen3MoeForCausalLM)
+                          MixtralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM)
 
 import tiny_tokenizers
 
@@ -85,6 +85,11 @@ def tiny_models():
              Qwen2Config(vocab_size=bpe, hidden_size=64, intermediate_size=96, rms_norm_eps=1e-6, tie_word_embeddings=True,
                          rope_parameters=theta(1000000.0), **common),
              tiny_tokenizers.write_qwen2),
+        # Heads wider than their part of the model.
+        Tiny("qwen3", "qwen3", Qwen3ForCausalLM,
+             Qwen3Config(vocab_size=bpe, hidden_size=64, intermediate_size=96, head_dim=32, rms_norm_eps=1e-6, tie_word_embeddings=True,
+                         rope_parameters=theta(1000000.0), **common),
+             tiny_tokenizers.write_qwen2, keys={"attention.key_length": 32, "attention.value_length": 32}, unsaid={"head_dim": 32}),
         # Experts of two types; that which all tokens share is wider.
         Tiny("qwen2moe", "qwen2moe", Qwen2MoeForCausalLM,
              Qwen2MoeConfig(vocab_size=bpe, hidden_size=64, intermediate_size=96, moe_intermediate_size=32,
