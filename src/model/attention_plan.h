@@ -8,6 +8,7 @@
 
 #include "model/batch.h"
 #include "model/deal.h"
+#include "model/shared_prefixes.h"
 
 namespace unisono::model {
 
@@ -24,15 +25,12 @@ struct AttentionPlan {
   // 0: each job folds all its splits. Else the states of each split are kept apart and folded in order afterwards; so many
   // splits at most.
   int apart = 0;
-
-  // Working memory of make_plan(), kept so that a step allocates nothing.
-  std::vector<int> order{}, common{}, shared{};
 };
 
 // Reuses the memory of `plan`. group: query heads of a kv head. window: 0, for layers that go by the block table; else for
 // those with window blocks, which see so many positions: nothing is shared, nothing done for splits behind the window.
 // state_bytes: of one row's states of one split; where states kept apart would take more than 64 MiB, nothing is shared or cut.
-void make_plan(const Batch& batch, const Deal& deal, int workers, int n_kv_heads, int group, int window, size_t state_bytes,
-               AttentionPlan& plan);
+void make_plan(const Batch& batch, const SharedPrefixes& prefixes, const Deal& deal, int workers, int n_kv_heads, int group,
+               int window, size_t state_bytes, AttentionPlan& plan);
 
 }  // namespace unisono::model

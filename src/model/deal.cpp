@@ -6,31 +6,32 @@
 namespace unisono::model {
 
 namespace {
-// Below this, a worker's products read the weights for too few rows to be worth reading them all.
-constexpr int kRowsForARow = 32;
+// Where a row shares so many positions of its context with others, on average, reading them once for all is worth more than
+// keeping rows.
+constexpr int kPositionsToShare = 64;
 }  // namespace
 
-void make_deal(const Batch& batch, int workers, int tile_tokens, double attention_unit, Deal& deal) {
+void make_deal(const Batch& batch, int workers, const DealTerms& terms, int64_t saved_positions, Deal& deal) {
   deal.tiles.clear();
   int rows = 0;
   for (size_t s = 0; s < batch.sequences.size(); s++) {
     const BatchSequence& seq = batch.sequences[s];
     // A long prompt: as many tiles for each worker, of even sizes, so that all have the same to do.
-    int n = (seq.n_rows + tile_tokens - 1) / tile_tokens;
-    if (seq.n_rows >= kRowsForARow * workers) n = (n + 2 * workers - 1) / (2 * workers) * (2 * workers);
+    int n = (seq.n_rows + terms.tile_tokens - 1) / terms.tile_tokens;
+    if (seq.n_rows >= terms.rows_to_keep * workers) n = (n + 2 * workers - 1) / (2 * workers) * (2 * workers);
     for (int i = 0; i < n; i++) {
       const int begin = seq.n_rows * i / n, end = seq.n_rows * (i + 1) / n;
       deal.tiles.push_back({static_cast<int>(s), seq.first_row + begin, 0, end - begin, seq.first_position + begin});
     }
     rows += seq.n_rows;
   }
-  deal.by_rows = rows >= kRowsForARow * workers;
+  deal.by_rows = rows >= terms.rows_to_keep * workers && saved_positions < int64_t{kPositionsToShare} * rows;
 
   // Rows dealt: the dearest tile first, each to the worker with the least to do.
   std::vector<int>& owner = deal.owner;
   owner.assign(deal.tiles.size(), 0);
   if (deal.by_rows && workers > 1) {
-    auto cost = [&](const Tile& t) { return t.tokens * (attention_unit + t.first_position + t.tokens); };
+    auto cost = [&](const Tile& t) { return t.tokens * (terms.attention_unit + t.first_position + t.tokens); };
     deal.order.resize(deal.tiles.size());
     std::iota(deal.order.begin(), deal.order.end(), 0);
     std::sort(deal.order.begin(), deal.order.end(), [&](int a, int b) {

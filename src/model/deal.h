@@ -38,8 +38,17 @@ struct Deal {
   std::vector<Tile> sorted{};
 };
 
-// tile_tokens: most tokens of a tile. attention_unit: how many positions of context take a row as long to attend to as all
-// the rest of it takes. Reuses the memory of `deal`.
-void make_deal(const Batch& batch, int workers, int tile_tokens, double attention_unit, Deal& deal);
+// What of a model a deal depends on.
+struct DealTerms {
+  int tile_tokens = 1;        // most tokens of a tile
+  double attention_unit = 1;  // so many positions of context take a row as long to attend to as all the rest of it takes
+  // With so many rows each, workers keep them: with fewer, a worker's products read the weights for too few rows to be worth
+  // reading them all.
+  int rows_to_keep = 32;
+};
+
+// saved_positions: of context that are read once for several sequences, where workers don't keep their rows. Reuses the
+// memory of `deal`.
+void make_deal(const Batch& batch, int workers, const DealTerms& terms, int64_t saved_positions, Deal& deal);
 
 }  // namespace unisono::model

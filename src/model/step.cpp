@@ -20,6 +20,9 @@ using kernels::QuantBlock;
 
 namespace {
 constexpr int kStretch = 128;  // rows a worker takes through a layer's products together
+// Where workers keep their rows, each reads all weights: of layers as small as this the last-level cache still has what another
+// worker read, and meeting less often is worth it for fewer rows.
+constexpr size_t kSmallLayer = size_t{8} << 20;
 // So few rows each worker prepares for itself: that takes less time than to meet.
 constexpr int kFewRows = 2;
 
@@ -38,13 +41,15 @@ Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, con
     gate_columns_ = std::max(gate_columns_, layer.gate_up.columns());
   }
   d_columns_ = padded(h_.d_model);
-  attention_unit_ = w_.attention_unit(h_, 0);  // experts are dealt apart from the rows
+  deal_terms_.attention_unit = w_.attention_unit(h_, 0);  // experts are dealt apart from the rows
   shared_bytes_ = w_.bytes();
   for (const Layer& l : w_.layers)
     for (const Expert& e : l.experts) shared_bytes_ -= e.gate_up.bytes() + e.down.bytes();
   const int group = h_.n_heads / h_.n_kv_heads;
   check(group <= kernels::kMaxQueries && h_.head_dim <= kernels::kMaxHeadDim, "the loader refuses larger heads and groups");
-  tile_tokens_ = std::clamp(kernels::kMaxQueries / group, 1, 20);
+  deal_terms_.tile_tokens = std::clamp(kernels::kMaxQueries / group, 1, 20);
+  const size_t layer_bytes = (shared_bytes_ - w_.head.bytes()) / static_cast<size_t>(h_.n_layers);
+  deal_terms_.rows_to_keep = layer_bytes <= kSmallLayer ? 16 : 32;
   for (const Layer& l : w_.layers)
     most_blocks_ = std::max({most_blocks_, l.qkv.k() / kernels::kBlock, l.attn_output.k() / kernels::kBlock, l.ffn_down.k() / kernels::kBlock});
   next_job_ = std::make_unique<std::atomic<int>[]>(static_cast<size_t>(h_.n_layers));
@@ -463,12 +468,14 @@ void Step::find_angles(const Batch& batch) {
 
 void Step::prepare(Stage& stage, const Batch& batch, bool window_blocks, int workers) {
   stage.batch = &batch;
-  make_deal(batch, workers, tile_tokens_, attention_unit_, stage.deal);
+  find_shared(batch, stage.prefixes);
+  make_deal(batch, workers, deal_terms_, stage.prefixes.saved_positions(), stage.deal);
   if (stage.deal.by_rows) return;
   const int group = h_.n_heads / h_.n_kv_heads;
   const size_t state_bytes = static_cast<size_t>(h_.n_heads) * kernels::attention_state_floats(h_.head_dim) * sizeof(float);
-  make_plan(batch, stage.deal, workers, h_.n_kv_heads, group, 0, state_bytes, stage.plan);
-  if (window_blocks) make_plan(batch, stage.deal, workers, h_.n_kv_heads, group, h_.window, state_bytes, stage.window_plan);
+  make_plan(batch, stage.prefixes, stage.deal, workers, h_.n_kv_heads, group, 0, state_bytes, stage.plan);
+  if (window_blocks)
+    make_plan(batch, stage.prefixes, stage.deal, workers, h_.n_kv_heads, group, h_.window, state_bytes, stage.window_plan);
   const int apart = std::max(stage.plan.apart, window_blocks ? stage.window_plan.apart : 0);
   const size_t bytes = static_cast<size_t>(stage.deal.rows()) * static_cast<size_t>(apart) * state_bytes;
   if (states_.size() < bytes) states_ = Buffer(bytes);

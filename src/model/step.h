@@ -11,6 +11,7 @@
 #include "model/head.h"
 #include "model/model.h"
 #include "model/panel_deal.h"
+#include "model/shared_prefixes.h"
 #include "model/wanted_rows.h"
 #include "model/weights.h"
 
@@ -32,6 +33,7 @@ class Step {
   // Rows that go through some layers together, and how that is dealt.
   struct Stage {
     const Batch* batch = nullptr;
+    SharedPrefixes prefixes{};
     Deal deal{};
     AttentionPlan plan{}, window_plan{};  // the second of layers with window blocks
     std::vector<int> where{};             // [rows] where x and the queries of a row lie; empty: in its own place
@@ -53,7 +55,7 @@ class Step {
   const kernels::Ops& ops_;
   std::vector<float> frequencies_{}, local_frequencies_{};
   int qkv_columns_ = 0, gate_columns_ = 0, d_columns_ = 0;
-  int tile_tokens_ = 1, attention_unit_ = 1;
+  DealTerms deal_terms_{};
   int most_blocks_ = 0;  // of a row of int8 or bf16 activations
 
   // All rows, up to the keys and values of the last layer; then those whose logits are wanted, if that is not all.
