@@ -62,7 +62,7 @@ float take_largest(std::span<float> probabilities, int n, int* experts, float* w
 Experts::Experts(const Arch& arch, const Hparams& hparams, const Weights& weights, const kernels::Ops& ops)
     : h_(hparams),
       ops_(ops),
-      kind_(arch.activation == Activation::silu ? kernels::GateKind::silu : kernels::GateKind::gelu_tanh) {
+      kind_(gate_kind(arch.activation)) {
   if (h_.n_experts == 0) return;
   d_columns_ = (h_.d_model + kLanes - 1) / kLanes * kLanes;
   in_blocks_ = h_.d_model / kBlock;

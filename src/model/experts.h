@@ -15,6 +15,11 @@
 
 namespace unisono::model {
 
+// How kernels call a family's activation: of the experts' gates, and of a layer without experts.
+inline kernels::GateKind gate_kind(Activation a) {
+  return a == Activation::silu ? kernels::GateKind::silu : kernels::GateKind::gelu_tanh;
+}
+
 // A row's chosen experts are those with the largest soft-max of its scores over all experts, of equal ones the first; what
 // they give is added up from zero in ascending order of the experts, times their weights, as Hugging Face transformers
 // does. Last comes the expert that all rows share, where there is one, at the sigmoid of its score. Scores are products in

@@ -27,9 +27,6 @@ constexpr size_t kSmallLayer = size_t{8} << 20;
 constexpr int kFewRows = 2;
 
 int padded(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
-kernels::GateKind gate_kind(Activation a) {
-  return a == Activation::silu ? kernels::GateKind::silu : kernels::GateKind::gelu_tanh;
-}
 }  // namespace
 
 Step::Step(const Arch& arch, const Hparams& hparams, const Weights& weights, const kernels::Ops& ops)
