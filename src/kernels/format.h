@@ -97,8 +97,7 @@ struct FormatQ5K {
     return sub(KERNEL_ISA::zero(), mul(load_half(u.dmin), to_floats(widen(u.min[b]))));
   }
 };
-// Two integer scales in a block: half_scale(u, b, h) for values 16 h .. 16 h + 15. The block's dot is
-// scale0 * dot0 + scale1 * dot1, at most 2^24 in size: exact in f32.
+// Two integer scales in a block: half_scale(u, b, h) for values 16 h .. 16 h + 15.
 struct FormatQ6K {
   using Unit = PanelQ6K;
   static constexpr int blocks = 8, bits = 6, zero = 32;

@@ -23,8 +23,7 @@ struct FromPanels : PanelUnits<F> {
   UNISONO_INLINE Bytes group(int p, int64_t b) const {
     return F::template group<G>(unit(p, b), at(b));
   }
-  UNISONO_INLINE Vec scale(int p, int64_t b) const { return F::scale(unit(p, b), at(b)); }
-  UNISONO_INLINE Vec half_scale(int p, int64_t b, int h) const { return to_floats(F::half_scale(unit(p, b), at(b), h)); }
+  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const { block_scales<F>(unit(p, b), at(b), d); }
   UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), at(b)); }
 };
 struct FromUnpacked {
@@ -33,8 +32,9 @@ struct FromUnpacked {
   UNISONO_INLINE Bytes group(int p, int64_t b) const {
     return load_bytes(panels[p][b].groups[G]);
   }
-  UNISONO_INLINE Vec scale(int p, int64_t b) const { return load(panels[p][b].scale); }
-  UNISONO_INLINE Vec half_scale(int p, int64_t b, int h) const { return load(panels[p][b].half_scale[h]); }
+  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
+    UNISONO_UNROLL for (int h = 0; h < 2; h++) d[h] = load(panels[p][b].scales[h]);
+  }
   UNISONO_INLINE Vec min(int p, int64_t b) const { return load(panels[p][b].min); }
 };
 
@@ -76,7 +76,7 @@ UNISONO_INLINE void short_dots(Shorts (&sums)[MR][NP], const Source& w, int64_t 
   }
 }
 
-// One block's dots: exact integers, as floats.
+// One block's exact integer dots as floats; those of a block with two scales scaled by them.
 template <class F, int MR, int NP, class Source>
 UNISONO_INLINE void block_dots(Vec (&out)[MR][NP], const Source& w, int64_t b, const QuantBlock* x, int64_t row_blocks) {
   Ints sums[MR][NP];
@@ -100,19 +100,17 @@ UNISONO_INLINE void block_dots(Vec (&out)[MR][NP], const Source& w, int64_t b, c
     UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] =
         start<F>(x[r * row_blocks].minus_sum_low);
     dots<F, MR, NP, 0, 4>(sums, w, b, x, row_blocks);
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-      const Vec scale = w.half_scale(p, b, 0);
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) out[r][p] = mul(to_floats(sums[r][p]), scale);
-    }
+    Vec d[NP][2];
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) w.scales(p, b, d[p]);
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) out[r][p] =
+        mul(to_floats(sums[r][p]), d[p][0]);
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {
       const QuantBlock& a = x[r * row_blocks];
       UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = start<F>(a.minus_sum - a.minus_sum_low);
     }
     dots<F, MR, NP, 4, 8>(sums, w, b, x, row_blocks);
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-      const Vec scale = w.half_scale(p, b, 1);
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) out[r][p] = fma(to_floats(sums[r][p]), scale, out[r][p]);
-    }
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) out[r][p] =
+        fma(to_floats(sums[r][p]), d[p][1], out[r][p]);
   }
 }
 
@@ -126,9 +124,9 @@ UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, i
     ahead.step();
     Vec sums[MR][NP];
     block_dots<F, MR, NP>(sums, w, b, x, row_blocks);
-    Vec d[NP], m[NP];
+    Vec d[NP][2], m[NP];
     UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-      d[p] = w.scale(p, b);
+      if constexpr (!F::half_scales) w.scales(p, b, d[p]);
       if constexpr (F::has_min) m[p] = w.min(p, b);
     }
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {
@@ -137,7 +135,11 @@ UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, i
       [[maybe_unused]] Vec t;
       if constexpr (F::has_min) t = set(a.scaled_sum);
       UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-        f[r][p] = fma(sums[r][p], mul(d[p], s), f[r][p]);
+        if constexpr (F::half_scales) {
+          f[r][p] = fma(sums[r][p], s, f[r][p]);
+        } else {
+          f[r][p] = fma(sums[r][p], mul(d[p][0], s), f[r][p]);
+        }
         if constexpr (F::has_min) f[r][p] = fma(m[p], t, f[r][p]);
       }
     }

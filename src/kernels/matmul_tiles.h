@@ -71,12 +71,11 @@ template <class F, int MT, int NP>
 UNISONO_INLINE void scale_block(const BlockSums<F, MT, NP>& sums, const Unpacked (*w)[kUnpacked], int b,
                                 const TileRows (&tiles)[MT], const QuantBlock* x, int64_t row_blocks,
                                 Results<MT, NP>& out) {
-  Vec d[NP], m[NP], half[NP][2];
+  Vec d[NP][2], m[NP];
   UNISONO_UNROLL for (int p = 0; p < NP; p++) {
     const Unpacked& u = w[p][b];
-    d[p] = load(u.scale);
+    UNISONO_UNROLL for (int h = 0; h < 2; h++) d[p][h] = load(u.scales[h]);
     if constexpr (F::has_min) m[p] = load(u.min);
-    if constexpr (F::half_scales) UNISONO_UNROLL for (int h = 0; h < 2; h++) half[p][h] = load(u.half_scale[h]);
   }
   for (int t = 0; t < MT; t++)
     for (int r = tiles[t].skip; r < tiles[t].end; r++) {
@@ -87,8 +86,8 @@ UNISONO_INLINE void scale_block(const BlockSums<F, MT, NP>& sums, const Unpacked
       UNISONO_UNROLL for (int p = 0; p < NP; p++) {
         Vec sum = to_floats(load_ints(sums.at[0][t][p][r]));
         if constexpr (F::half_scales)
-          sum = fma(to_floats(load_ints(sums.at[1][t][p][r])), half[p][1], mul(sum, half[p][0]));
-        Vec f = fma(sum, mul(d[p], s), load(out.at[t][r][p]));
+          sum = fma(to_floats(load_ints(sums.at[1][t][p][r])), d[p][1], mul(sum, d[p][0]));
+        Vec f = fma(sum, F::half_scales ? s : mul(d[p][0], s), load(out.at[t][r][p]));
         if constexpr (F::has_min) f = fma(m[p], minus, f);
         store(out.at[t][r][p], f);
       }

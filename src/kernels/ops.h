@@ -84,7 +84,8 @@ struct Ops {
   // y[row * ldy + n] = sum over k of x[row][k] * w[n][k] for the lanes of panels [begin, end), written whole: y must have
   // room for 16 * end columns. x: [rows][ceil(k / 32)] blocks, zero beyond k. Quantised types only.
   // Per lane and block, in order: f = fma(float(exact integer dot), weight scale * activation scale, f), and where the type
-  // has a minimum m: f = fma(m, activation scale * sum, f).
+  // has a minimum m: f = fma(m, activation scale * sum, f). Q6_K, with a scale for each half of a block: t = fma(second dot,
+  // second scale, first dot * first scale), then f = fma(t, activation scale, f).
   void (*matmul_int8)(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then);
   // The same with bf16 activations, for BF16 and quantised types, whose integers are exact in bf16. Of each four k the pairs
   // (0, 2), then (1, 3) enter as s = fma(w0, x0, fma(w1, x1, s)): BF16 weights into the result itself; integers from s = 0 in each

@@ -7,8 +7,7 @@ namespace unisono::kernels::KERNEL_ISA {
 
 struct Unpacked {
   alignas(64) uint8_t groups[8][64];
-  alignas(64) float scale[16];
-  alignas(64) float half_scale[2][16];  // of types that have them
+  alignas(64) float scales[2][16];  // the second of types with two
   alignas(64) float min[16];
 };
 inline constexpr int kUnpacked = 16;  // blocks unpacked at a time: those of two panels stay in L1 while the rows pass by
@@ -31,9 +30,10 @@ void unpack_groups(const typename F::Unit& u, int b, Unpacked& out) {
 template <class F>
 void unpack(const typename F::Unit& u, int b, Unpacked& out) {
   unpack_groups<F, 0>(u, b, out);
-  store(out.scale, F::scale(u, b));
-  if constexpr (F::half_scales)
-    for (int h = 0; h < 2; h++) store(out.half_scale[h], to_floats(F::half_scale(u, b, h)));
+  Vec d[2];
+  block_scales<F>(u, b, d);
+  store(out.scales[0], d[0]);
+  if constexpr (F::half_scales) store(out.scales[1], d[1]);
   if constexpr (F::has_min) store(out.min, F::min(u, b));
 }
 

@@ -17,7 +17,7 @@
 namespace unisono::model {
 
 // Part of a model's identity: raised by every change to kernels or the forward pass that changes any bit of a result.
-inline constexpr int kNumericsVersion = 3;
+inline constexpr int kNumericsVersion = 4;
 
 // What activations are rounded to before a product: the dial between speed and fidelity. A weight keeps all its digits in
 // each. BF16 weights, and F16 weights that are exact in BF16, have no int8 product: with int8 they take bf16.
