@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/isa.h"
+#include "kernels/pieces.h"
 
 namespace unisono::kernels::KERNEL_ISA {
 
@@ -39,6 +40,52 @@ class Ahead {
   const std::byte* at_;
   int64_t left_ = 0;  // lines
   int lines_ = 0;
+};
+
+// Panels [begin, end) of w as one stream, for rows that take no longer than memory does: a page ahead of its use, as memory
+// likes best, and behind the last panel what comes then.
+class StreamAhead {
+  static constexpr int kAhead = 4096, kLine = 256;
+
+ public:
+  // As Fetch, but with parts of a line: `pace` 256ths with each step.
+  struct PanelFetch {
+    const std::byte* at = nullptr;
+    int pace = 0;
+    int turn = -1;  // after so many steps it goes on at `then`; less than 0: never
+    const std::byte* then = nullptr;
+    int due = 0;
+    UNISONO_INLINE void step() {
+      if (turn-- == 0) at = then;
+      due += pace;
+      for (; due >= kLine; due -= kLine, at += 64) prefetch(at);
+    }
+  };
+
+  // steps: of each panel.
+  StreamAhead(const PanelMatrix& w, int begin, int end, Upcoming then, int steps)
+      : next_{w.data + w.panel_bytes * static_cast<size_t>(begin) + kAhead}, bytes_(w.panel_bytes), left_(end - begin), then_(then.at) {
+    const int lines = static_cast<int>(w.panel_bytes / 64);
+    next_.pace = (lines * kLine + steps - 1) / steps;
+    last_turn_ = greater(0, lines - kAhead / 64) * kLine / next_.pace;
+  }
+  // While the next panel is used.
+  PanelFetch panel() {
+    PanelFetch some = next_;
+    next_.at += bytes_;
+    if (--left_ == 0 && then_ != nullptr) {
+      some.turn = last_turn_;
+      some.then = then_;
+    }
+    return some;
+  }
+
+ private:
+  PanelFetch next_;
+  size_t bytes_;
+  int left_;  // panels
+  int last_turn_ = 0;
+  const std::byte* then_;
 };
 
 }  // namespace unisono::kernels::KERNEL_ISA

@@ -13,6 +13,10 @@ namespace {
 
 // So many rows pay for unpacking weights of 5 or 6 bits once for all. Those of 4 bits are as fast to unpack as to load.
 constexpr int kUnpackRows = 16;
+// So few rows take no longer than memory does, which then gives panels fastest one after the other. Smaller panels come in
+// pairs all the same: their products are short, and more of the next one should be on its way.
+constexpr int kStreamRows = 2;
+constexpr size_t kStreamedPanel = 12 << 10;
 
 // Where a tile finds block b of panel p: as it lies in memory, or unpacked.
 template <class F>
@@ -115,9 +119,9 @@ UNISONO_INLINE void block_dots(Vec (&out)[MR][NP], const Source& w, int64_t b, c
 }
 
 // `blocks` blocks of MR rows x NP panels. first: y starts at 0; else it goes on from what it holds.
-template <class F, int MR, int NP, class Source>
+template <class F, int MR, int NP, class Source, class Fetching>
 UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, int64_t row_blocks, float* y, int64_t ldy,
-                         bool first, Fetch ahead) {
+                         bool first, Fetching ahead) {
   Vec f[MR][NP];
   load_sums(f, y, ldy, first);
   for (int64_t b = 0; b < blocks; b++, x++) {
@@ -148,9 +152,9 @@ UNISONO_INLINE void tile(const Source& w, int64_t blocks, const QuantBlock* x, i
 }
 
 // tile() for 1 to MR rows.
-template <class F, int MR, int NP, class Source>
+template <class F, int MR, int NP, class Source, class Fetching>
 void tile_of(int rows, const Source& w, int64_t blocks, const QuantBlock* x, int64_t row_blocks, float* y, int64_t ldy,
-             bool first, Fetch ahead) {
+             bool first, Fetching ahead) {
   if constexpr (MR > 1) {
     if (rows < MR) return tile_of<F, MR - 1, NP>(rows, w, blocks, x, row_blocks, y, ldy, first, ahead);
   }
@@ -185,9 +189,19 @@ void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, in
   });
 }
 
+// Panel after panel, for at most kStreamRows rows.
+template <class F>
+void stream(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end, Upcoming then) {
+  const int row_blocks = (w.k + kBlock - 1) / kBlock;
+  StreamAhead ahead(w, begin, end, then, row_blocks);
+  for (int p = begin; p < end; p++)
+    tile_of<F, kStreamRows, 1>(rows, FromPanels<F>(w, p), row_blocks, x, row_blocks, y + 16 * p, ldy, true, ahead.panel());
+}
+
 template <class F>
 void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end,
              Upcoming then) {
+  if (rows <= kStreamRows && w.panel_bytes >= kStreamedPanel) return stream<F>(w, x, rows, y, ldy, begin, end, then);
   const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
   each_piece(rows, rows_in_cache(row_blocks), [&](int r, int some) {
     const QuantBlock* in = x + r * row_blocks;
@@ -280,8 +294,7 @@ void tile_f32_of(int rows, const float* const (&w)[NP], const float* x, int64_t 
 template <int NP>
 void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int64_t ldx, int rows, float* y, int64_t ldy,
                 int end, Upcoming then) {
-  Ahead ahead(w, p, NP, end, then, (rows + kTileRowsF32 - 1) / kTileRowsF32 * ((w.k + kStretch - 1) / kStretch),
-              kStretch / kBlock);
+  Ahead ahead(w, p, NP, end, then, pieces_of(rows, kTileRowsF32) * pieces_of(w.k, kStretch), kStretch / kBlock);
   alignas(64) float scratch[NP][kStretch * 16];
   for (int64_t k0 = 0; k0 < w.k; k0 += kStretch) {
     const int64_t some = w.k - k0 < kStretch ? w.k - k0 : kStretch;
