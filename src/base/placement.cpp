@@ -56,6 +56,18 @@ std::vector<Cpu> in_order(const Topology& machine, std::span<const int> allowed)
   return order;
 }
 
+// Of `threads` threads, dealt to these CPUs in turn.
+SharedCache shared_cache(const Topology& machine, std::span<const Cpu> order, int threads) {
+  SharedCache cache{.bytes = machine.cache_bytes};
+  std::map<int, int> on_cache;
+  for (int i = 0; i < threads; i++) {
+    const Cpu& cpu = order[static_cast<size_t>(i) % order.size()];
+    if (cpu.cache < 0) cache.bytes = 0;
+    cache.threads = std::max(cache.threads, ++on_cache[cpu.cache]);
+  }
+  return cache;
+}
+
 bool policy_is_set() {
   int mode = MPOL_DEFAULT;
   return ::syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 && mode != MPOL_DEFAULT;
@@ -94,7 +106,9 @@ Placement choose_placement(const Topology& machine, std::span<const int> allowed
       numa == Numa::isolate ? on_node_of(machine, allowed, here) : std::vector<int>(allowed.begin(), allowed.end());
   Placement placement{.threads = threads > 0 ? threads : static_cast<int>(ids.size())};
   const std::vector<Cpu> order = in_order(machine, ids);
-  if (numa == Numa::off || order.empty()) return placement;
+  if (order.empty()) return placement;
+  placement.cache = shared_cache(machine, order, placement.threads);
+  if (numa == Numa::off) return placement;
   for (int i = 0; i < placement.threads; i++) {
     const Cpu& cpu = order[static_cast<size_t>(i) % order.size()];
     placement.cpus.push_back(cpu.id);

@@ -18,10 +18,17 @@ enum class Numa : uint8_t {
   off,         // threads where the system puts them, memory too
 };
 
+// A last-level cache, as seen by the threads that work on its CPUs.
+struct SharedCache {
+  size_t bytes = 0;  // 0: unknown
+  int threads = 1;   // so many share it, at most
+};
+
 struct Placement {
   int threads = 1;
   std::vector<int> cpus{};   // [threads] each one's CPU; empty: not pinned
   std::vector<int> nodes{};  // that weights, keys and values are dealt over, page by page; empty: not told
+  SharedCache cache{};
   std::string note{};        // one sentence, where something was refused
 };
 

@@ -66,6 +66,7 @@ void Worker::barrier() {
 ThreadTeam::ThreadTeam(const Placement& placement)
     : n_(placement.threads),
       nodes_(placement.nodes),
+      cache_(placement.cache),
       spins_(n_ > static_cast<int>(allowed_cpus().size()) ? 0 : kSpins) {
   check(n_ >= 1, "a team has at least one thread");
   for (int i = 1; i < n_; i++) {

@@ -54,6 +54,7 @@ class ThreadTeam {
   int size() const { return n_; }
   // Memory nodes that what all workers read is dealt over: for Buffer::interleave().
   std::span<const int> nodes() const { return nodes_; }
+  const SharedCache& cache() const { return cache_; }
 
   // Calls body(Worker&) on every thread and returns when all have returned. One run at a time; body must not throw.
   template <class Body>
@@ -71,6 +72,7 @@ class ThreadTeam {
 
   const int n_;
   const std::vector<int> nodes_;
+  const SharedCache cache_;
   const int spins_;  // before yielding; none where threads outnumber CPUs: who spins keeps away whom it waits for
   Call call_ = nullptr;
   void* fn_ = nullptr;

@@ -11,16 +11,27 @@ namespace unisono::kernels::KERNEL_ISA {
 struct Fetch {
   const std::byte* at = nullptr;
   int lines = 0;  // of a step
+  const std::byte* later = nullptr;
+  int later_lines = 0;
   UNISONO_INLINE void step() {
     for (int i = 0; i < lines; i++, at += 64) prefetch(at);
+    for (int i = 0; i < later_lines; i++, later += 64) prefetch_far(later);
   }
 };
 
-// While panels [panel, panel + np) of w are used: the panels after them up to `end`, else what comes then; in equal parts with
-// each of so many tiles of so many steps.
+// While panels [panel, panel + np) of w are used for `rows` rows: the panels after them up to `end`, else what comes then; in
+// equal parts with each of so many tiles of so many steps. And beside them what is due of what comes later.
 class Ahead {
  public:
-  Ahead(const PanelMatrix& w, int panel, int np, int end, Upcoming then, int64_t tiles, int64_t steps) : steps_(steps) {
+  Ahead(const PanelMatrix& w, int panel, int np, int end, Upcoming then, int rows, int tiles, int steps)
+      : steps_(steps), later_(then.later) {
+    if (later_ != nullptr && !later_->chunks.empty()) {
+      later_->owed += later_->pace * static_cast<double>(rows * np * ((w.k + kBlock - 1) / kBlock));
+      const int due = static_cast<int>(later_->owed);
+      later_lines_ = greater(1, pieces_of(due, tiles * steps));
+      later_tiles_ = due / (later_lines_ * steps);
+      later_->owed -= later_tiles_ * later_lines_ * steps;
+    }
     const size_t next = static_cast<size_t>(panel + np);
     const bool more = panel + np < end;
     at_ = more ? w.data + w.panel_bytes * next : then.at;
@@ -29,17 +40,31 @@ class Ahead {
     lines_ = static_cast<int>((left_ + tiles * steps - 1) / (tiles * steps));
   }
   Fetch tile() {
-    const Fetch some{at_, left_ > 0 ? lines_ : 0};
+    Fetch some{at_, left_ > 0 ? lines_ : 0};
     at_ += steps_ * some.lines * 64;
     left_ -= steps_ * some.lines;
+    if (later_tiles_-- > 0 && !later_->chunks.empty()) take_later(some);
     return some;
   }
 
  private:
-  int64_t steps_;
+  void take_later(Fetch& some) {
+    Later& l = *later_;
+    some.later = l.base + l.stride * static_cast<size_t>(l.chunks.front()) + 64 * l.line;
+    some.later_lines = later_lines_;
+    l.line += later_lines_ * steps_;
+    if (l.line < l.chunk_lines) return;
+    some.later_lines -= (l.line - l.chunk_lines) / steps_;
+    l.line = 0;
+    l.chunks = l.chunks.subspan(1);
+  }
+
+  int steps_;
   const std::byte* at_;
   int64_t left_ = 0;  // lines
   int lines_ = 0;
+  Later* later_;
+  int later_lines_ = 0, later_tiles_ = 0;  // so many lines with each step of so many tiles
 };
 
 // Panels [begin, end) of w as one stream, for rows that take no longer than memory does: a page ahead of its use, as memory

@@ -169,7 +169,7 @@ void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, in
   const FromPanels<F> at(w, panel);
   const bool unpacks = (F::bits == 5 || F::bits == 6) && rows >= kUnpackRows;
   const int stretches = unpacks ? pieces_of(row_blocks, kUnpacked) : 1;
-  Ahead ahead(w, panel, NP, end, then, stretches * pieces_of(rows, kTileRows), (row_blocks + stretches - 1) / stretches);
+  Ahead ahead(w, panel, NP, end, then, rows, stretches * pieces_of(rows, kTileRows), (row_blocks + stretches - 1) / stretches);
   y += 16 * panel;
   if (!unpacks) {
     each_piece(rows, kTileRows, [&](int r, int n) {
@@ -294,7 +294,7 @@ void tile_f32_of(int rows, const float* const (&w)[NP], const float* x, int64_t 
 template <int NP>
 void panels_f32(const PanelMatrix& w, Expand expand, int p, const float* x, int64_t ldx, int rows, float* y, int64_t ldy,
                 int end, Upcoming then) {
-  Ahead ahead(w, p, NP, end, then, pieces_of(rows, kTileRowsF32) * pieces_of(w.k, kStretch), kStretch / kBlock);
+  Ahead ahead(w, p, NP, end, then, rows, pieces_of(rows, kTileRowsF32) * pieces_of(w.k, kStretch), kStretch / kBlock);
   alignas(64) float scratch[NP][kStretch * 16];
   for (int64_t k0 = 0; k0 < w.k; k0 += kStretch) {
     const int64_t some = w.k - k0 < kStretch ? w.k - k0 : kStretch;

@@ -138,7 +138,7 @@ void panels_of(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, int
   const FromPanels<F> units(w, panel);
   const bool few = rows <= kFewRows;
   const int pieces = few ? 1 : pieces_of(row_blocks, kStretch);
-  Ahead ahead(w, panel, NP, end, then, pieces * pieces_of(rows, kRows), (row_blocks + pieces - 1) / pieces);
+  Ahead ahead(w, panel, NP, end, then, rows, pieces * pieces_of(rows, kRows), (row_blocks + pieces - 1) / pieces);
   y += 16 * panel;
   if (few) return tile_of<kFewRows, NP>(rows, units, row_blocks, x, row_blocks, y, ldy, true, ahead.tile());
   alignas(64) Widened wide[NP][kStretch];
@@ -196,7 +196,7 @@ void plain_panels(const PanelMatrix& w, const Bf16Block* x, int rows, float* y, 
   const size_t panel_values = w.panel_bytes / 2;
   const auto* weights = reinterpret_cast<const uint16_t*>(w.data) + static_cast<size_t>(panel) * panel_values;
   const int stretch = rows <= kRows ? row_blocks : kPlainStretch, pieces = pieces_of(row_blocks, stretch);
-  Ahead ahead(w, panel, NP, end, then, pieces * pieces_of(rows, kRows), (row_blocks + pieces - 1) / pieces);
+  Ahead ahead(w, panel, NP, end, then, rows, pieces * pieces_of(rows, kRows), (row_blocks + pieces - 1) / pieces);
   each_piece(row_blocks, stretch, [&](int b0, int some) {
     each_piece(rows, kRows, [&](int r, int n) {
       plain_tile_of<kRows, NP>(n, weights + b0 * 16 * kBlock, panel_values, x + int64_t{r} * row_blocks + b0, row_blocks,

@@ -124,7 +124,7 @@ void tile_panels(Unit& unit, const PanelMatrix& w, const QuantBlock* x, int rows
                  Upcoming then) {
   const int row_blocks = (w.k + kBlock - 1) / kBlock, stretches = pieces_of(row_blocks, kUnpacked);
   const PanelUnits<F> at(w, panel);
-  Ahead ahead(w, panel, NP, end, then, stretches * pieces_of(rows, 2 * kTileSide),
+  Ahead ahead(w, panel, NP, end, then, rows, stretches * pieces_of(rows, 2 * kTileSide),
               (row_blocks + stretches - 1) / stretches + 1);
   y += 16 * panel;
   Unpacked unpacked[NP][kUnpacked];

@@ -63,10 +63,22 @@ struct AttentionItem {
 // In memory: [top, sum, 14 unused, values[head_dim rounded up to 16]].
 constexpr size_t attention_state_floats(int head_dim) { return 16 + (static_cast<size_t>(head_dim) + 15) / 16 * 16; }
 
+// Memory that is read a while later, such as keys and values: chunks that are fetched one after the other, some lines with
+// each step of a product, as far as the last-level cache. A product fetches its share and moves it on.
+struct Later {
+  const std::byte* base = nullptr;
+  size_t stride = 0;                   // chunk c lies at base + stride * c
+  std::span<const int32_t> chunks{};   // those still to be fetched; of the first `line` lines are
+  int chunk_lines = 0, line = 0;
+  double pace = 0;                     // lines for each row of a block of a panel
+  double owed = 0;                     // lines that are due by now
+};
+
 // Memory that the caller will read next: fetched while a product uses its last panels, so that memory never rests.
 struct Upcoming {
   const std::byte* at = nullptr;
   size_t bytes = 0;
+  Later* later = nullptr;  // fetched beside the panels; null: nothing
 };
 
 struct Ops {

@@ -254,5 +254,6 @@ UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
   _mm256_storeu_si256((__m256i*)p, _mm256_shuffle_epi8(bf16_bits(a), order));
 }
 UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
+UNISONO_INLINE void prefetch_far(const void* p) { _mm_prefetch(p, _MM_HINT_T1); }  // not into L1
 
 }  // namespace unisono::kernels::KERNEL_ISA

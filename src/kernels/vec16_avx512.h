@@ -189,5 +189,6 @@ UNISONO_INLINE Shorts zero_shorts() { return set_ints(0); }
 UNISONO_INLINE Shorts short_dot(Shorts acc, Bytes w, int32_t four) { return dot<4>(acc, w, four); }
 UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) { return add(acc, a); }
 UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
+UNISONO_INLINE void prefetch_far(const void* p) { _mm_prefetch(p, _MM_HINT_T1); }  // not into L1
 
 }  // namespace unisono::kernels::KERNEL_ISA

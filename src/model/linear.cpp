@@ -89,7 +89,8 @@ void Linear::multiply(const kernels::Ops& ops, const ActivationRows& x, int firs
     const int begin = std::max(first_panel, s.first_panel) - s.first_panel;
     const int end = std::min(last_panel, s.first_panel + s.matrix.panels) - s.first_panel;
     if (begin >= end) continue;
-    const kernels::Upcoming next = s.first_panel + end < last_panel ? upcoming(s.first_panel + end) : then;
+    kernels::Upcoming next = s.first_panel + end < last_panel ? upcoming(s.first_panel + end) : then;
+    next.later = then.later;
     float* out = y + first_row * ldy + s.first_panel * kernels::kLanes;
     const int64_t first_block = static_cast<int64_t>(first_row) * (k_ / kernels::kBlock);
     switch (s.activations) {

@@ -9,6 +9,7 @@
 #include "model/deal.h"
 #include "model/experts.h"
 #include "model/head.h"
+#include "model/kv_ahead.h"
 #include "model/model.h"
 #include "model/panel_deal.h"
 #include "model/shared_prefixes.h"
@@ -27,8 +28,9 @@ class Step {
   size_t weight_bytes_read() const { return shared_bytes_ + experts_.bytes_read(); }
 
  private:
-  // What one worker does for its part of the rows and panels.
+  // One worker's way through the step (step_work.cpp).
   class Part;
+  void work(KvStore& kv, const SharedCache& cache, Worker& worker);
 
   // Rows that go through some layers together, and how that is dealt.
   struct Stage {
@@ -36,13 +38,14 @@ class Step {
     SharedPrefixes prefixes{};
     Deal deal{};
     AttentionPlan plan{}, window_plan{};  // the second of layers with window blocks
+    KvAhead ahead{}, window_ahead{};      // the second of layers with a window
     std::vector<int> where{};             // [rows] where x and the queries of a row lie; empty: in its own place
 
     int at(int row) const { return where.empty() ? row : where[static_cast<size_t>(row)]; }
   };
 
-  void prepare(Stage& stage, const Batch& batch, bool window_blocks, int workers);
-  void prepare_wanted(const Batch& batch, bool window_blocks, int workers);
+  void prepare(Stage& stage, const Batch& batch, const KvStore& kv, const ThreadTeam& team);
+  void prepare_wanted(const Batch& batch, const KvStore& kv, const ThreadTeam& team);
   Experts::Way way(const Stage& stage) const {
     return stage.deal.by_rows ? Experts::Way::whole : few_ ? Experts::Way::each : Experts::Way::panels;
   }

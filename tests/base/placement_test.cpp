@@ -42,6 +42,17 @@ class Machine {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text << "\n";
   }
+  // Level 3, of all CPUs in the list; below it caches of their own.
+  void last_cache(int cpu, const std::string& list, const std::string& size) const {
+    const std::string folder = "system/cpu/cpu" + std::to_string(cpu) + "/cache/index";
+    for (const auto& [index, level, shared, bytes] :
+         {std::tuple{"0", "1", std::to_string(cpu), "48K"}, {"1", "1", std::to_string(cpu), "32K"}, {"2", "3", list, size.c_str()},
+          {"3", "2", std::to_string(cpu), "1024K"}}) {
+      put(folder + index + "/level", level);
+      put(folder + index + "/shared_cpu_list", shared);
+      put(folder + index + "/size", bytes);
+    }
+  }
   void siblings(int cpu, const std::string& list) const {
     put("system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list", list);
   }
@@ -180,6 +191,22 @@ TEST(Placement, WithoutNodesEachCpuIsACoreOfNodeZero) {
   const Placement p = choose(machine, all(4), 0);
   EXPECT_THAT(p.cpus, ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(p.nodes, IsEmpty());
+}
+
+TEST(Placement, KnowsTheLastCacheAndWhoSharesIt) {
+  const TwoSockets machine;
+  EXPECT_EQ(choose(machine, all(16), 0).cache.bytes, 0u);
+  for (int cpu = 0; cpu < 16; cpu++) machine.last_cache(cpu, cpu % 8 < 4 ? "0-3,8-11" : "4-7,12-15", "32768K");
+  const Placement full = choose(machine, all(16), 0);
+  EXPECT_EQ(full.cache.bytes, size_t{32} << 20);
+  EXPECT_EQ(full.cache.threads, 8);
+  EXPECT_EQ(choose(machine, all(16), 3).cache.threads, 2);  // two nodes in turn
+  EXPECT_EQ(choose(machine, {0, 1}, 5).cache.threads, 5);
+  EXPECT_EQ(choose(machine, all(16), 0, Numa::off).cache.bytes, size_t{32} << 20);
+  machine.last_cache(5, "4-7,12-15", "16384K");
+  EXPECT_EQ(choose(machine, all(16), 0).cache.bytes, size_t{16} << 20);  // what all have
+  machine.put("system/cpu/cpu5/cache/index2/size", "much");
+  EXPECT_EQ(choose(machine, all(16), 0).cache.threads, 8);
 }
 
 TEST(Placement, GoesOnWithoutLeave) {

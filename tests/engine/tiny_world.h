@@ -121,7 +121,9 @@ class RandomWeights : public model::TensorSource {
 };
 
 struct TinyWorld {
-  explicit TinyWorld(int n_threads, const model::Hparams& h = tiny_hparams()) : team(n_threads), hparams(h) {
+  // With a cache that all threads share, so that steps fetch keys and values ahead.
+  explicit TinyWorld(int n_threads, const model::Hparams& h = tiny_hparams())
+      : team(Placement{.threads = n_threads, .cache = {.bytes = size_t{32} << 20, .threads = n_threads}}), hparams(h) {
     auto loaded = model::Model::load(*model::find_arch("llama"), hparams, weights, {}, team);
     check(loaded.ok(), loaded.ok() ? "" : loaded.error().message.c_str());
     model = std::make_unique<model::Model>(std::move(*loaded));

@@ -37,6 +37,8 @@ struct Shape {
   int64_t n, k;
 };
 
+enum class Input { int8, bf16, f32 };
+
 class Matmul : public testing::TestWithParam<DType> {};
 
 TEST_P(Matmul, F32EqualsTheReferenceOnEveryTable) {
@@ -112,6 +114,50 @@ TEST_P(Matmul, ARowDoesNotKnowItsNeighbours) {
     for (int r = 0; r < rows; r++) {
       ops->matmul_int8(packed.matrix, &a[static_cast<size_t>(r) * 16], 1, one.data(), 48, 0, 3, {});
       ASSERT_EQ(std::memcmp(one.data(), &all[static_cast<size_t>(r) * 48], 48 * 4), 0) << ops->name << " row " << r;
+    }
+  }
+}
+
+// Whatever a product fetches beside its work, chunk after chunk: all that was asked for, and no bit changes.
+TEST_P(Matmul, FetchesWhatIsReadLater) {
+  FlushDenormals flushed;
+  const int64_t k = 768;
+  const FileTensor w = random_tensor(GetParam(), 90, k, 19);
+  const Packed packed = pack(w);
+  const int panels = packed.matrix.panels;
+  const int64_t ldy = panels * kLanes;
+  const std::vector<std::byte> memory(size_t{40} << 10);
+  const std::vector<int32_t> chunks = {3, 0, 7};
+  for (const int rows : {1, 3, 16, 70}) {
+    const auto x = random_floats(static_cast<size_t>(rows * k), 5);
+    std::vector<QuantBlock> int8(static_cast<size_t>(rows * k / kBlock));
+    std::vector<Bf16Block> bf16(int8.size());
+    for (const Ops* ops : ops_here()) {
+      ops->quantise(x.data(), rows * k, int8.data());
+      ops->round_bf16(x.data(), rows * k, bf16.data());
+      const auto multiply = [&](Input kind, Later* later, float* y) {
+        const Upcoming then{memory.data(), 9000, later};
+        switch (kind) {
+          case Input::int8: return ops->matmul_int8(packed.matrix, int8.data(), rows, y, ldy, 0, panels, then);
+          case Input::bf16: return ops->matmul_bf16(packed.matrix, bf16.data(), rows, y, ldy, 0, panels, then);
+          case Input::f32: return ops->matmul_f32(packed.matrix, x.data(), k, rows, y, ldy, 0, panels, then);
+        }
+      };
+      for (const auto kind : {Input::int8, Input::bf16, Input::f32}) {
+        if (kind == Input::int8 && !is_quantised(GetParam())) continue;
+        if (kind == Input::bf16 && !is_quantised(GetParam()) && GetParam() != DType::bf16) continue;
+        std::vector<float> plain(static_cast<size_t>(rows * ldy)), beside(plain.size());
+        multiply(kind, nullptr, plain.data());
+        // Twice the pace at which it would just be done: tiles take whole lines at a time.
+        const double steps = static_cast<double>(rows) * panels * static_cast<double>(k / kBlock);
+        Later later{memory.data(), 4096, chunks, 48, 0, 2 * 3 * 48 / steps, 0};
+        const bool streams = kind == Input::int8 && rows <= 2;  // memory has no time to spare
+        multiply(kind, &later, beside.data());
+        ASSERT_EQ(std::memcmp(plain.data(), beside.data(), plain.size() * 4), 0) << ops->name << " rows " << rows;
+        if (!streams) {
+          EXPECT_TRUE(later.chunks.empty()) << ops->name << " rows " << rows << " " << static_cast<int>(kind);
+        }
+      }
     }
   }
 }
