@@ -1,9 +1,10 @@
 // Kernels on one thread, by instruction set: products by weight type and rows, attention by depth, and what is done to
-// rows. G = operations a second (a multiply-add counts as two) or bytes a second, as the name of the counter says; `peak`
+// rows. And on all CPUs: products whose weights come from memory. G = operations a second (a multiply-add counts as two) or bytes a second, as the name of the counter says; `peak`
 // is the share of that table's own loop of products in registers (kernels/probe.h).
 #include <benchmark/benchmark.h>
 
 #include <chrono>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -62,6 +63,43 @@ void matmul(benchmark::State& state, const Ops* ops, DType type, Product product
                                                 : &Probe::f32));
 }
 
+// Weights of 256 MiB, on all CPUs: `read` is the share of the speed at which the same memory is read, by turns.
+void from_memory(benchmark::State& state, const Ops* ops, DType type) {
+  const int rows = static_cast<int>(state.range(0));
+  const Packed one = pack(random_tensor(type, kLanes, kInputs, 1));
+  PanelMatrix w = one.matrix;
+  w.panels = static_cast<int>((size_t{256} << 20) / w.panel_bytes) / 4 * 4;
+  w.n = w.panels * kLanes;
+  Buffer memory(w.panel_bytes * static_cast<size_t>(w.panels));
+  for (int p = 0; p < w.panels; p++)
+    std::memcpy(memory.data() + w.panel_bytes * static_cast<size_t>(p), one.matrix.data, w.panel_bytes);
+  w.data = memory.data();
+  const auto x = random_floats(static_cast<size_t>(rows) * kInputs, 2);
+  std::vector<QuantBlock> int8(x.size() / kBlock);
+  ops->quantise(x.data(), static_cast<int64_t>(x.size()), int8.data());
+  std::vector<float> y(static_cast<size_t>(rows) * static_cast<size_t>(w.n));
+  ThreadTeam team(static_cast<int>(allowed_cpus().size()));
+  const auto seconds = [&](auto run) {
+    const auto begin = std::chrono::steady_clock::now();
+    team.run([&](Worker& worker) { run(worker.share(w.panels, 4)); });
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  double reading = 0, multiplying = 0;
+  for (auto _ : state) {
+    reading += seconds([&](Worker::Range panels) {
+      probe_of(*ops).read(w.data + w.panel_bytes * static_cast<size_t>(panels.begin),
+                          w.panel_bytes * static_cast<size_t>(panels.end - panels.begin));
+    });
+    const double product = seconds([&](Worker::Range panels) {
+      ops->matmul_int8(w, int8.data(), rows, y.data(), w.n, static_cast<int>(panels.begin), static_cast<int>(panels.end), {});
+    });
+    multiplying += product;
+    state.SetIterationTime(product);
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(memory.size()));
+  state.counters["read"] = reading / multiplying;
+}
+
 // A group of query heads of `tokens` tokens at a depth, one kv head of 64 dimensions.
 void attention(benchmark::State& state, const Ops* ops, KvType type, int tokens) {
   FlushDenormals flushed;
@@ -115,6 +153,11 @@ void add_all() {
         for (int rows : {1, 4, 8, 16, 32, 64, 512})
           if (!slow || rows == 4) products->Arg(rows);
       }
+    for (const DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q4_k, DType::q6_k}) {
+      if (slow) continue;
+      const std::string what = "from_memory/" + std::string(info(type).name);
+      benchmark::RegisterBenchmark(name(ops, what).c_str(), from_memory, ops, type)->Arg(1)->Arg(2)->Arg(4)->UseManualTime()->MinTime(1);
+    }
     for (const auto& [type, what] : {std::pair{KvType::f16, "f16"}, {KvType::bf16, "bf16"}})
       for (int tokens : {1, 12, 16, 20}) {
         auto* attend = benchmark::RegisterBenchmark(name(ops, std::string("attention/") + what + "/tokens:" + std::to_string(tokens)).c_str(),
