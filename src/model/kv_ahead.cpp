@@ -8,8 +8,8 @@ namespace {
 
 using kernels::kSplit;
 
-// For each byte that memory gives, cores do at least so many multiply-adds where products are well fed (measured: 10 to 16 of
-// int8 on two cores of Zen 5). What weights leave of it is free for keys and values.
+// For each byte that memory gives, cores do about so many multiply-adds in the fastest products (measured: 10 to 16 of int8 on
+// two cores of Zen 5). What the weights leave of these bytes is for keys and values.
 constexpr int64_t kMultiplyAddsOfByte = 16;
 // Of the cache, what is not given to activations and to others.
 constexpr double kUsable = 0.75;

@@ -1,12 +1,12 @@
-// One worker's way through a step.
+// One worker's way through a step. The rest of Step is in step.cpp.
+#include "model/step.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "kernels/quant.h"
-#include "model/step.h"
 
 namespace unisono::model {
 
