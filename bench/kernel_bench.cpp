@@ -1,6 +1,7 @@
 // Kernels on one thread, by instruction set: products by weight type and rows, attention by depth, and what is done to
-// rows. And on all CPUs: products whose weights come from memory. G = operations a second (a multiply-add counts as two) or bytes a second, as the name of the counter says; `peak`
-// is the share of that table's own loop of products in registers (kernels/probe.h).
+// rows. And on all CPUs: products whose weights come from memory. G = operations a second (a multiply-add counts as two) or
+// bytes a second, as the name of the counter says; `peak` is the share of that table's own loop of products in registers
+// (kernels/probe.h).
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -153,11 +154,10 @@ void add_all() {
         for (int rows : {1, 4, 8, 16, 32, 64, 512})
           if (!slow || rows == 4) products->Arg(rows);
       }
-    for (const DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q4_k, DType::q6_k}) {
-      if (slow) continue;
-      const std::string what = "from_memory/" + std::string(info(type).name);
-      benchmark::RegisterBenchmark(name(ops, what).c_str(), from_memory, ops, type)->Arg(1)->Arg(2)->Arg(4)->UseManualTime()->MinTime(1);
-    }
+    if (!slow)
+      for (const DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q4_k, DType::q6_k})
+        benchmark::RegisterBenchmark(name(ops, "from_memory/" + std::string(info(type).name)).c_str(), from_memory, ops, type)
+            ->Arg(1)->Arg(2)->Arg(4)->UseManualTime()->MinTime(1);
     for (const auto& [type, what] : {std::pair{KvType::f16, "f16"}, {KvType::bf16, "bf16"}})
       for (int tokens : {1, 12, 16, 20}) {
         auto* attend = benchmark::RegisterBenchmark(name(ops, std::string("attention/") + what + "/tokens:" + std::to_string(tokens)).c_str(),

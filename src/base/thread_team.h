@@ -54,6 +54,7 @@ class ThreadTeam {
   int size() const { return n_; }
   // Memory nodes that what all workers read is dealt over: for Buffer::interleave().
   std::span<const int> nodes() const { return nodes_; }
+  // The last-level cache that workers share: how much may be fetched ahead.
   const SharedCache& cache() const { return cache_; }
 
   // Calls body(Worker&) on every thread and returns when all have returned. One run at a time; body must not throw.

@@ -22,8 +22,8 @@ std::vector<int> read_ids(const std::string& path) { return parse_id_list(read_l
 // "32768K"; 0: not such a size.
 size_t parse_kilobytes(std::string_view text) {
   size_t kilobytes = 0;
-  const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), kilobytes);
-  return error == std::errc() && kilobytes < size_t{1} << 40 && *next == 'K' ? kilobytes << 10 : 0;
+  const auto error = std::from_chars(text.data(), text.data() + text.size(), kilobytes).ec;
+  return error == std::errc() && kilobytes < size_t{1} << 40 && text.ends_with('K') ? kilobytes << 10 : 0;
 }
 
 struct LastCache {

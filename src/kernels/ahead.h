@@ -26,7 +26,7 @@ class Ahead {
   Ahead(const PanelMatrix& w, int panel, int np, int end, Upcoming then, int rows, int tiles, int steps)
       : steps_(steps), later_(then.later) {
     if (later_ != nullptr && !later_->chunks.empty()) {
-      later_->owed += later_->pace * static_cast<double>(rows * np * ((w.k + kBlock - 1) / kBlock));
+      later_->owed += later_->pace * static_cast<double>(rows * np * pieces_of(w.k, kBlock));
       const int due = static_cast<int>(later_->owed);
       later_lines_ = greater(1, pieces_of(due, tiles * steps));
       later_tiles_ = due / (later_lines_ * steps);
@@ -48,6 +48,7 @@ class Ahead {
   }
 
  private:
+  // Of the chunk at hand only: the next tile takes the next one.
   void take_later(Fetch& some) {
     Later& l = *later_;
     some.later = l.base + l.stride * static_cast<size_t>(l.chunks.front()) + 64 * l.line;
@@ -91,7 +92,7 @@ class StreamAhead {
   StreamAhead(const PanelMatrix& w, int begin, int end, Upcoming then, int steps)
       : next_{w.data + w.panel_bytes * static_cast<size_t>(begin) + kAhead}, bytes_(w.panel_bytes), left_(end - begin), then_(then.at) {
     const int lines = static_cast<int>(w.panel_bytes / 64);
-    next_.pace = (lines * kLine + steps - 1) / steps;
+    next_.pace = pieces_of(lines * kLine, steps);
     last_turn_ = greater(0, lines - kAhead / 64) * kLine / next_.pace;
   }
   // While the next panel is used.

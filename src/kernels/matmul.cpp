@@ -30,15 +30,14 @@ struct FromPanels : PanelUnits<F> {
   UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const { block_scales<F>(unit(p, b), at(b), d); }
   UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), at(b)); }
 };
+template <class F>
 struct FromUnpacked {
   const Unpacked (*panels)[kUnpacked];
   template <int G>
   UNISONO_INLINE Bytes group(int p, int64_t b) const {
     return load_bytes(panels[p][b].groups[G]);
   }
-  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
-    UNISONO_UNROLL for (int h = 0; h < 2; h++) d[h] = load(panels[p][b].scales[h]);
-  }
+  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const { unpacked_scales<F>(panels[p][b], d); }
   UNISONO_INLINE Vec min(int p, int64_t b) const { return load(panels[p][b].min); }
 };
 
@@ -183,7 +182,7 @@ void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, in
     for (int p = 0; p < NP; p++)
       for (int b = 0; b < some; b++) unpack<F>(at.unit(p, b0 + b), at.at(b0 + b), unpacked[p][b]);
     each_piece(rows, kTileRows, [&](int r, int n) {
-      tile_of<F, kTileRows, NP>(n, FromUnpacked{unpacked}, some, x + int64_t{r} * row_blocks + b0, row_blocks, y + r * ldy,
+      tile_of<F, kTileRows, NP>(n, FromUnpacked<F>{unpacked}, some, x + int64_t{r} * row_blocks + b0, row_blocks, y + r * ldy,
                                 ldy, b0 == 0, ahead.tile());
     });
   });

@@ -74,7 +74,7 @@ UNISONO_INLINE void scale_block(const BlockSums<F, MT, NP>& sums, const Unpacked
   Vec d[NP][2], m[NP];
   UNISONO_UNROLL for (int p = 0; p < NP; p++) {
     const Unpacked& u = w[p][b];
-    UNISONO_UNROLL for (int h = 0; h < 2; h++) d[p][h] = load(u.scales[h]);
+    unpacked_scales<F>(u, d[p]);
     if constexpr (F::has_min) m[p] = load(u.min);
   }
   for (int t = 0; t < MT; t++)

@@ -37,6 +37,13 @@ void unpack(const typename F::Unit& u, int b, Unpacked& out) {
   if constexpr (F::has_min) store(out.min, F::min(u, b));
 }
 
+// As block_scales().
+template <class F>
+UNISONO_INLINE void unpacked_scales(const Unpacked& u, Vec (&d)[2]) {
+  d[0] = load(u.scales[0]);
+  if constexpr (F::half_scales) d[1] = load(u.scales[1]);
+}
+
 }  // namespace
 
 }  // namespace unisono::kernels::KERNEL_ISA

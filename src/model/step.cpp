@@ -88,16 +88,7 @@ void Step::prepare(Stage& stage, const Batch& batch, const KvStore& kv, const Th
   stage.batch = &batch;
   find_shared(batch, stage.prefixes);
   make_deal(batch, workers, deal_terms_, stage.prefixes.saved_positions(), stage.deal);
-  // Any worker may attend to any block, unless workers keep their rows: of no use to who has another cache.
-  for (KvAhead* ahead : {&stage.ahead, &stage.window_ahead}) {
-    ahead->blocks.clear();
-    ahead->blocks.reserve(static_cast<size_t>(kv.n_blocks() + kv.n_window_blocks()));
-  }
-  if (stage.deal.by_rows || team.cache().threads >= workers) {
-    plan_kv_ahead(batch, stage.prefixes, stage.deal, workers, 0, false, stage.ahead);
-    if (h_.window > 0)
-      plan_kv_ahead(batch, stage.prefixes, stage.deal, workers, h_.window, window_blocks, stage.window_ahead);
-  }
+  plan_ahead(stage, kv, team);
   if (stage.deal.by_rows) return;
   const int group = h_.n_heads / h_.n_kv_heads;
   const size_t state_bytes = static_cast<size_t>(h_.n_heads) * kernels::attention_state_floats(h_.head_dim) * sizeof(float);
@@ -107,6 +98,20 @@ void Step::prepare(Stage& stage, const Batch& batch, const KvStore& kv, const Th
   const int apart = std::max(stage.plan.apart, window_blocks ? stage.window_plan.apart : 0);
   const size_t bytes = static_cast<size_t>(stage.deal.rows()) * static_cast<size_t>(apart) * state_bytes;
   if (states_.size() < bytes) states_ = Buffer(bytes);
+}
+
+// Nothing where it could not be fetched: few rows leave memory no time. Nor where any worker may attend to any block, which
+// is of no use to one with another cache; workers that keep their rows attend to their own.
+void Step::plan_ahead(Stage& stage, const KvStore& kv, const ThreadTeam& team) {
+  for (KvAhead* ahead : {&stage.ahead, &stage.window_ahead}) {
+    ahead->blocks.clear();
+    ahead->blocks.reserve(static_cast<size_t>(kv.n_blocks() + kv.n_window_blocks()));
+  }
+  const SharedCache& cache = team.cache();
+  if (cache.bytes == 0 || all_.deal.rows() <= kFewRows || (!stage.deal.by_rows && cache.threads < team.size())) return;
+  plan_kv_ahead(*stage.batch, stage.prefixes, stage.deal, team.size(), 0, false, stage.ahead);
+  if (h_.window > 0)
+    plan_kv_ahead(*stage.batch, stage.prefixes, stage.deal, team.size(), h_.window, kv.n_window_blocks() > 0, stage.window_ahead);
 }
 
 void Step::prepare_wanted(const Batch& batch, const KvStore& kv, const ThreadTeam& team) {

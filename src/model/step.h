@@ -45,6 +45,7 @@ class Step {
   };
 
   void prepare(Stage& stage, const Batch& batch, const KvStore& kv, const ThreadTeam& team);
+  void plan_ahead(Stage& stage, const KvStore& kv, const ThreadTeam& team);
   void prepare_wanted(const Batch& batch, const KvStore& kv, const ThreadTeam& team);
   Experts::Way way(const Stage& stage) const {
     return stage.deal.by_rows ? Experts::Way::whole : few_ ? Experts::Way::each : Experts::Way::panels;
