@@ -11,8 +11,13 @@ namespace unisono::kernels::KERNEL_ISA {
 
 namespace {
 
-// So many rows pay for unpacking weights of 5 or 6 bits once for all. Those of 4 bits are as fast to unpack as to load.
-constexpr int kUnpackRows = 16;
+// Whether so many rows pay for unpacking weights once for all. Four bits are as fast to unpack as to load, so they do only
+// where it costs next to nothing; then sooner with scales that are packed, too.
+template <class F>
+constexpr bool pay_unpacking(int rows) {
+  if constexpr (F::bits == 8 || (F::bits == 4 && !kUnpacksInTile)) return false;
+  return rows >= (F::bits == 4 && F::blocks == 2 ? 32 : 16);
+}
 // So few rows take no longer than memory does, which then gives panels fastest one after the other. Smaller panels come in
 // pairs all the same: their products are short, and more of the next one should be on its way.
 constexpr int kStreamRows = 2;
@@ -29,6 +34,29 @@ struct FromPanels : PanelUnits<F> {
   }
   UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const { block_scales<F>(unit(p, b), at(b), d); }
   UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), at(b)); }
+};
+// The same, and what it gives is left there for the rows that come after: blocks from b0 on.
+template <class F>
+struct Unpacking {
+  FromPanels<F> from;
+  int64_t b0;
+  Unpacked (*panels)[kUnpacked];
+  template <int G>
+  UNISONO_INLINE Bytes group(int p, int64_t b) const {
+    const Bytes bytes = from.template group<G>(p, b0 + b);
+    store_bytes(panels[p][b].groups[G], bytes);
+    return bytes;
+  }
+  UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
+    from.scales(p, b0 + b, d);
+    store(panels[p][b].scales[0], d[0]);
+    if constexpr (F::half_scales) store(panels[p][b].scales[1], d[1]);
+  }
+  UNISONO_INLINE Vec min(int p, int64_t b) const {
+    const Vec m = from.min(p, b0 + b);
+    store(panels[p][b].min, m);
+    return m;
+  }
 };
 template <class F>
 struct FromUnpacked {
@@ -166,7 +194,7 @@ void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, in
                Upcoming then) {
   const int row_blocks = (w.k + kBlock - 1) / kBlock;
   const FromPanels<F> at(w, panel);
-  const bool unpacks = (F::bits == 5 || F::bits == 6) && rows >= kUnpackRows;
+  const bool unpacks = pay_unpacking<F>(rows);
   const int stretches = unpacks ? pieces_of(row_blocks, kUnpacked) : 1;
   Ahead ahead(w, panel, NP, end, then, rows, stretches * pieces_of(rows, kTileRows), (row_blocks + stretches - 1) / stretches);
   y += 16 * panel;
@@ -179,11 +207,18 @@ void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, in
   }
   Unpacked unpacked[NP][kUnpacked];
   each_piece(row_blocks, kUnpacked, [&](int b0, int some) {
-    for (int p = 0; p < NP; p++)
-      for (int b = 0; b < some; b++) unpack<F>(at.unit(p, b0 + b), at.at(b0 + b), unpacked[p][b]);
+    const auto multiply = [&](const auto& source, int r, int n) {
+      tile_of<F, kTileRows, NP>(n, source, some, x + int64_t{r} * row_blocks + b0, row_blocks, y + r * ldy, ldy, b0 == 0,
+                                ahead.tile());
+    };
+    if constexpr (!kUnpacksInTile) {
+      for (int p = 0; p < NP; p++)
+        for (int b = 0; b < some; b++) unpack<F>(at.unit(p, b0 + b), at.at(b0 + b), unpacked[p][b]);
+    }
     each_piece(rows, kTileRows, [&](int r, int n) {
-      tile_of<F, kTileRows, NP>(n, FromUnpacked<F>{unpacked}, some, x + int64_t{r} * row_blocks + b0, row_blocks, y + r * ldy,
-                                ldy, b0 == 0, ahead.tile());
+      if constexpr (kUnpacksInTile)
+        if (r == 0) return multiply(Unpacking<F>{at, b0, unpacked}, r, n);
+      multiply(FromUnpacked<F>{unpacked}, r, n);
     });
   });
 }

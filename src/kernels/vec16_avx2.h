@@ -30,6 +30,8 @@ inline constexpr int kTileRowsBf16 = 3, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
 inline constexpr int kPairQueries = 3, kPairPages = 1, kPairChannels = 1;
+// Weights that many rows share are unpacked by the tile of the first rows; else before it.
+inline constexpr bool kUnpacksInTile = false;
 // Products of 4-bit weights are summed over a whole block in 16 bits: 8 groups of 2 * 15 * 127 are 30,480.
 inline constexpr bool kShortSums = true;
 // maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
