@@ -2,8 +2,12 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
+#include <algorithm>
 #include <exception>
+
+#include "text/unicode.h"
 
 namespace unisono::serve {
 
@@ -39,6 +43,19 @@ int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
+}
+
+std::string percent_encode(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      out += c;
+    } else {
+      out += {'%', "0123456789ABCDEF"[byte >> 4], "0123456789ABCDEF"[byte & 15]};
+    }
+  }
+  return out;
 }
 
 std::string percent_decode(std::string_view text) {
@@ -107,6 +124,8 @@ void Connection::parse() {
       return refuse(parse_error(failure, core_->limits));
     }
     if (parser_->is_header_done() && !header_accepted_ && !accept_header()) return;
+    // How long a body of chunks is shows when it comes.
+    if (parser_->is_header_done() && parser_->chunked() && !reserve(parser_->get().body().size())) return;
     if (failure) break;
   }
   if (parser_->is_done()) return dispatch();
@@ -135,6 +154,10 @@ bool Connection::accept_header() {
     refuse({.status = 400, .message = "The request's target must be a path beginning with '/'.", .code = "bad_http"});
     return false;
   }
+  if (parser_->chunked() && !boost::beast::iequals(header[http::field::transfer_encoding], "chunked")) {
+    refuse({.status = 501, .message = "Of transfer codings only 'chunked' can be read here.", .code = "bad_http"});
+    return false;
+  }
   if (core_->guard && !core_->cors.is_question(head)) {
     const Verdict verdict = core_->guard(head);
     if (verdict.refusal) {
@@ -143,26 +166,25 @@ bool Connection::accept_header() {
     }
     record_.owner = verdict.owner;
   }
-  if (!reserve_body()) return false;
+  if (!reserve(static_cast<size_t>(parser_->content_length().value_or(0)))) return false;
   if (parser_->is_done()) return true;
   arm(core_->limits.body);
-  if (header[http::field::expect] == "100-continue") {
+  if (header.version() == 11 && boost::beast::iequals(header[http::field::expect], "100-continue")) {
     out_ += "HTTP/1.1 100 Continue\r\n\r\n";
     flush();
   }
   return true;
 }
 
-bool Connection::reserve_body() {
-  const auto announced = parser_->content_length();
-  const size_t wanted = announced ? static_cast<size_t>(*announced) : parser_->chunked() ? core_->limits.body_bytes : 0;
-  if (wanted <= kSmallBody) return true;
-  if (core_->bodies_bytes + wanted > core_->limits.all_bodies_bytes) {
+// Of the memory for all bodies; small ones need none. False: there isn't so much left, and the client is told.
+bool Connection::reserve(size_t body_bytes) {
+  if (body_bytes <= std::max(reserved_, kSmallBody)) return true;
+  if (core_->bodies_bytes - reserved_ + body_bytes > core_->limits.all_bodies_bytes) {
     refuse({.status = 503, .message = "Too many large requests at once; try again.", .code = "overloaded"});
     return false;
   }
-  reserved_ = wanted;
-  core_->bodies_bytes += reserved_;
+  core_->bodies_bytes += body_bytes - reserved_;
+  reserved_ = body_bytes;
   return true;
 }
 
@@ -201,6 +223,8 @@ HttpRequest Connection::request_head() const {
   const std::string_view target(message.target().data(), message.target().size());
   const size_t query = target.find('?');
   request.path = percent_decode(target.substr(0, query));
+  // What is told of a path is told in JSON.
+  if (text::valid_prefix(request.path) < request.path.size()) request.path = percent_encode(target.substr(0, query));
   if (query != target.npos) request.query = target.substr(query + 1);
   for (const auto& field : message) request.headers.emplace_back(field.name_string(), field.value());
   return request;

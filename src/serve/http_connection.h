@@ -100,7 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read();
   void on_read(boost::system::error_code failure);
   bool accept_header();
-  bool reserve_body();
+  bool reserve(size_t body_bytes);
   void dispatch();
   void run_handler(const Route& route, HttpRequest request);
   HttpRequest request_head() const;
@@ -147,6 +147,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string out_{};      // to be written
   std::string flight_{};   // being written
   size_t sent_ = 0;        // of flight_
+  size_t long_parts_ = 0;  // bytes of long parts since everything was taken: no sign of a slow reader
   bool write_pending_ = false;
 };
 

@@ -95,7 +95,8 @@ void Exchange::broken() {
     if (!self->connection_) return;
     if (self->streaming_) return self->connection_->cut();
     const auto cancel = std::move(self->on_cancel_);
-    self->send(error_response(
+    self->send(self->core_->router.error(
+        self->connection_->record_.path,
         {.status = 500, .message = "The server failed on this request; this is our fault.", .code = "internal_error"}));
     if (cancel) cancel();
   });

@@ -18,7 +18,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
   std::string method{};  // upper case, "GET"
-  std::string path{};    // percent-decoded, without the query
+  std::string path{};    // percent-decoded, without the query; still encoded where it wouldn't be UTF-8
   std::string query{};   // as sent, without '?'
   std::string tail{};    // what a route's trailing '*' stands for
   Headers headers{};
@@ -59,7 +59,8 @@ struct HttpLimits {
   size_t header_bytes = 16 * 1024;
   size_t body_bytes = 16 * 1024 * 1024;
   size_t all_bodies_bytes = 256 * 1024 * 1024;  // of all connections together
-  size_t stream_buffer_bytes = 1024 * 1024;     // written but not yet taken by a slow reader; more: it is cut off
+  // Written but not yet taken by a slow reader, parts of 64 KiB and more not counted; more: it is cut off.
+  size_t stream_buffer_bytes = 1024 * 1024;
   int connections = 1024;
   std::chrono::milliseconds handshake{10'000};  // of TLS
   std::chrono::milliseconds idle{75'000};       // between two requests of a connection

@@ -13,6 +13,9 @@ using boost::system::error_code;
 
 namespace {
 
+// A part of this size tells of a whole prompt or the like: it waits because it is long, not because its reader is slow.
+constexpr size_t kLongPart = 64 * 1024;
+
 std::string http_date() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -38,7 +41,7 @@ void Connection::refuse(const ApiError& error) {
   state_ = State::answering;
   timer_.cancel();
   keep_alive_ = false;
-  head_only_ = false;
+  head_only_ = parser_->get().method() == http::verb::head;
   respond(core_->router.error(record_.path, error));
 }
 
@@ -76,12 +79,13 @@ void Connection::begin_stream(const HttpResponse& response) {
 void Connection::write_part(const std::string& part) {
   add_chunk(part);
   const size_t waiting = out_.size() + flight_.size() - sent_;
-  if (waiting > core_->limits.stream_buffer_bytes) return cut();
+  if (waiting > core_->limits.stream_buffer_bytes + long_parts_) return cut();
   flush();
 }
 
 void Connection::add_chunk(const std::string& part) {
   if (part.empty() || head_only_) return;
+  if (part.size() >= kLongPart) long_parts_ += part.size();
   if (!chunked_) {
     out_ += part;
   } else {
@@ -98,6 +102,7 @@ void Connection::end_answer() {
 void Connection::flush() {
   if (write_pending_ || state_ == State::closed) return;
   if (out_.empty()) {
+    long_parts_ = 0;
     if (complete_) answered();
     return;
   }

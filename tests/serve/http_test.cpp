@@ -135,6 +135,16 @@ TEST_F(HttpTest, SaysContinue) {
   EXPECT_EQ(client.until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send("body");
   EXPECT_THAT(client.response(), EndsWith("body"));
+  // In whatever case (RFC 9110, 10.1.1), and not to clients of HTTP/1.0, who don't know it.
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 4\r\n\r\n");
+  EXPECT_EQ(client.until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("body");
+  EXPECT_THAT(client.response(), EndsWith("body"));
+  RawClient old(port());
+  old.send("POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  EXPECT_EQ(old.until("\r\n\r\n", 100ms), "");
+  old.send("body");
+  EXPECT_THAT(old.rest(), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpTest, HeadHasNoBody) {
@@ -144,6 +154,30 @@ TEST_F(HttpTest, HeadHasNoBody) {
   const std::string answer = client.rest();
   EXPECT_THAT(answer, HasSubstr("Content-Length: 4\r\n"));
   EXPECT_THAT(answer, EndsWith("\r\n\r\n"));
+  RawClient refused(port());
+  refused.send("HEAD ping HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string refusal = refused.rest();
+  EXPECT_THAT(refusal, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(refusal, EndsWith("\r\n\r\n"));
+}
+
+TEST_F(HttpTest, WhatIsToldOfAPathIsUtf8) {
+  serve();
+  EXPECT_THAT(ask(get("/caf%C3%A9")), HasSubstr("nothing at /caf\u00e9."));
+  EXPECT_THAT(ask(get("/%ff%41")), HasSubstr("nothing at /%ff%41."));
+  EXPECT_THAT(ask(get("/\xff")), HasSubstr("nothing at /%FF."));
+  ask(get("/ping"));  // the records before it are written
+  const std::lock_guard lock(mutex_);
+  ASSERT_GE(records_.size(), 3u);
+  EXPECT_EQ(records_[2].path, "/%FF");
+}
+
+TEST_F(HttpTest, RefusesCodingsItCannotRead) {
+  serve();
+  EXPECT_THAT(ask("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"),
+              StartsWith("HTTP/1.1 501 "));
+  EXPECT_THAT(ask("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"),
+              EndsWith("body"));
 }
 
 TEST_F(HttpTest, RefusesWhatIsNotThere) {
@@ -192,6 +226,32 @@ TEST_F(HttpTest, BoundsTheBodiesOfAllConnections) {
   std::this_thread::sleep_for(50ms);
   RawClient second(port());
   second.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nxx");
+  EXPECT_THAT(second.response(), StartsWith("HTTP/1.1 503 "));
+  first.leave();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_THAT(ask(post("/echo", std::string(1'000'000, 'a'))), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpTest, BodiesInChunksCountAsTheyCome) {
+  serve({.body_bytes = 1'000'000, .all_bodies_bytes = 1'500'000});
+  const auto begin = [](size_t bytes) {
+    std::string text = "POST /hold HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (size_t i = 0; i < bytes; i += 1000) text += "3e8\r\n" + std::string(1000, 'a') + "\r\n";
+    return text;
+  };
+  // However many small ones are answered and read at once.
+  std::vector<std::unique_ptr<RawClient>> small;
+  for (int i = 0; i < 8; i++) {
+    small.push_back(std::make_unique<RawClient>(port()));
+    small.back()->send(begin(1000) + (i % 2 == 0 ? "0\r\n\r\n" : ""));
+  }
+  ASSERT_TRUE(held(3));
+  EXPECT_THAT(ask("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
+              EndsWith("hello"));
+  RawClient first(port()), second(port());
+  first.send(begin(900'000));
+  std::this_thread::sleep_for(50ms);
+  second.send(begin(900'000));
   EXPECT_THAT(second.response(), StartsWith("HTTP/1.1 503 "));
   first.leave();
   std::this_thread::sleep_for(50ms);
@@ -315,6 +375,19 @@ TEST_F(HttpTest, CutsOffASlowReader) {
   EXPECT_TRUE(cancelled(1));
   EXPECT_LT(written, 5000);  // 50 MB would have been buffered
   EXPECT_THAT(ask(get("/ping")), EndsWith("pong"));
+}
+
+TEST_F(HttpTest, ALongPartIsNoSlowReader) {
+  serve({.stream_buffer_bytes = 100'000});
+  RawClient client(port());
+  client.send(post("/stream", "{}"));
+  client.until("first;");
+  ASSERT_TRUE(held());
+  held()->write(std::string(5'000'000, 'x'));
+  for (int i = 0; i < 5; i++) held()->write("token;");
+  held()->finish();
+  EXPECT_THAT(client.until("\r\n0\r\n\r\n"), EndsWith("token;\r\n0\r\n\r\n"));
+  EXPECT_EQ(cancels_, 0);
 }
 
 TEST_F(HttpTest, CutsOffAReaderThatTakesNothing) {
