@@ -40,14 +40,13 @@ Result<Answer> generate(Session& session, std::vector<text::TokenId> prompt, con
   Answer answer;
 
   engine::Request request;
-  const int room = session.engine->max_context() - static_cast<int>(prompt.size());
   request.prompt = std::move(prompt);
   request.sampling.temperature = flags.temperature;
   request.sampling.top_k = flags.top_k;
   request.sampling.top_p = flags.top_p;
   request.sampling.min_p = flags.min_p;
   request.sampling.seed = flags.seed;
-  request.max_tokens = flags.max_tokens > 0 ? flags.max_tokens : std::max(room, 1);
+  request.max_tokens = flags.max_tokens > 0 ? flags.max_tokens : engine::kNoLimit;
   request.stop = flags.stop;
   request.constraint = std::move(constraint);
   request.logprobs = true;  // for the ids

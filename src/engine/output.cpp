@@ -4,14 +4,9 @@
 
 namespace unisono::engine {
 
-namespace {
-
-// An answer to nothing but control tokens begins a text, and is spelt as one; else it goes on from the prompt's.
-bool begins_text(const std::vector<TokenId>& prompt, const text::Tokenizer& tokenizer) {
+bool begins_text(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer) {
   return std::all_of(prompt.begin(), prompt.end(), [&](TokenId id) { return tokenizer.is_control(id); });
 }
-
-}  // namespace
 
 Output::Output(const Request& request, const text::Tokenizer& tokenizer, std::span<const TokenId> model_ends,
                int max_context)

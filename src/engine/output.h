@@ -13,6 +13,9 @@
 
 namespace unisono::engine {
 
+// An answer to nothing but control tokens begins a text, and is spelt as one; else it goes on from the prompt's.
+bool begins_text(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer);
+
 class Output {
  public:
   // The request and the tokenizer must outlive this. model_ends: the model's own end tokens. max_context: positions of a

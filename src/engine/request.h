@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,6 +66,7 @@ struct Delta {
 };
 
 inline constexpr size_t kMaxSaltBytes = 256;
+inline constexpr int kNoLimit = std::numeric_limits<int>::max();  // of an answer's tokens: to the end of the context
 
 // How much of an answer may be thoughts. They stand between two texts; when they have taken so many tokens, the end's text
 // comes next, whatever the model would choose; a character that they have begun may first become whole.
@@ -81,7 +83,7 @@ struct Request {
   // What the answer must belong to, at its beginning; end tokens are allowed only where it is complete.
   std::optional<grammar::Matcher> constraint{};
   std::optional<ThoughtBudget> thoughts{};
-  int max_tokens = 16;                 // at least 1
+  int max_tokens = 16;                 // at least 1, or kNoLimit
   std::vector<std::string> stop{};     // non-empty strings; the text ends before the first match
   std::vector<TokenId> stop_tokens{};  // besides the model's own end tokens
   bool ignore_eos = false;

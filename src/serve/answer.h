@@ -45,9 +45,8 @@ struct AnswerOptions {
   std::optional<int> prompt_logprobs{};  // and the prompt's
   bool token_ids = false;
   bool timings = false;
-  bool echo = false;  // the answer begins with the prompt
-
-  int all_candidates() const { return n_prompts * candidates; }
+  bool echo = false;          // the answer begins with the prompt
+  bool show_special = false;  // control tokens appear in the text
 };
 
 // A prompt, as far as the answer tells it.

@@ -31,7 +31,7 @@ class ChatAnswer final : public Answer {
                               {"delta", {{"role", "assistant"}, {"content", ""}}},
                               {"logprobs", nullptr},
                               {"finish_reason", nullptr}},
-                             {}, std::move(further));
+                             {.prompt_tokens = static_cast<int>(prompt_.tokens.size())}, std::move(further));
     }
     return events;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/output.h"
 #include "serve/answer_frame.h"
 #include "serve/logprobs.h"
 
@@ -17,8 +18,11 @@ class CompletionAnswer final : public Answer {
         frame_(context, options, {.id_prefix = "cmpl-", .whole = "text_completion", .chunk = "text_completion"}),
         prompts_(std::move(prompts)),
         prompt_scores_(prompts_.size()) {
-    const CompletionLogprobs logprobs(tokenizer_, options.logprobs.value_or(0), options.echo, options.echo);
-    candidates_.assign(static_cast<size_t>(options.all_candidates()), {.logprobs = logprobs});
+    for (const PromptFacts& prompt : prompts_) {
+      const bool at_start = engine::begins_text(prompt.tokens, tokenizer_);
+      const CompletionLogprobs logprobs(tokenizer_, options.logprobs.value_or(0), options.show_special, at_start);
+      candidates_.insert(candidates_.end(), static_cast<size_t>(options.candidates), {.logprobs = logprobs});
+    }
   }
 
   std::string opening() override { return {}; }
@@ -75,10 +79,7 @@ class CompletionAnswer final : public Answer {
             prompt_logprobs(tokenizer_, delta.prompt, *options_.prompt_logprobs);
       if (options_.echo) {
         text = prompt.text;
-        if (options_.logprobs) {
-          candidate.logprobs.add_first(prompt.tokens.front(), prompt.first_hidden);
-          for (const auto& token : delta.prompt) candidate.logprobs.add(token);
-        }
+        if (options_.logprobs) candidate.logprobs.add_prompt(prompt.tokens.front(), prompt.first_hidden, delta.prompt);
       }
     }
     for (const auto& token : delta.tokens) {

@@ -27,7 +27,8 @@ AnswerOptions options_of(GenerationCall& call, int n_prompts, int candidates) {
                         .continuous_usage = call.continuous_usage,
                         .prompt_logprobs = call.prompt_logprobs,
                         .token_ids = call.token_ids,
-                        .timings = call.timings};
+                        .timings = call.timings,
+                        .show_special = request.show_special};
   if (request.logprobs) options.logprobs = request.top_logprobs;
   if (options.token_ids || options.candidates > options.n) request.logprobs = true;
   if (options.prompt_logprobs) {
@@ -73,8 +74,8 @@ void run_chat(const ServeContext& context, Parsed<ChatCall> parsed, const std::s
                           .per_prompt = options.candidates,
                           .stream = call.generation.stream,
                           .prompt_field = dress.messages};
-  const int room = context.model.max_context - static_cast<int>(tokens.size());
-  add_candidates(call.generation, std::move(tokens), call.generation.max_tokens.value_or(room), options, parts.requests);
+  const int max_tokens = call.generation.max_tokens.value_or(engine::kNoLimit);
+  add_candidates(call.generation, std::move(tokens), max_tokens, options, parts.requests);
   Generation::start(context, reply, std::move(parts));
 }
 

@@ -58,7 +58,7 @@ void Generation::tell(size_t choice, engine::Delta&& delta) {
     delta.text.clear();
     delta.tokens.clear();
     delta.usage.completion_tokens = 0;
-    if (delta.finish) delta.finish = engine::FinishReason::length;
+    if (delta.finish && delta.finish != engine::FinishReason::deadline) delta.finish = engine::FinishReason::length;
   }
   const int index = static_cast<int>(choice);
   if (streaming_) {

@@ -117,19 +117,12 @@ JsonArray prompt_logprobs(const text::Tokenizer& tokenizer, const std::vector<en
   return out;
 }
 
-void CompletionLogprobs::place(engine::TokenId id, bool hidden) {
+void CompletionLogprobs::place(engine::TokenId id) {
   tokens_.emplace_back(token_text(*tokenizer_, id));
   offsets_.emplace_back(offset_);
-  if (!hidden) offset_ += count_characters(detokenizer_.push(id));
 }
 
-void CompletionLogprobs::add_first(engine::TokenId id, bool hidden) {
-  place(id, hidden);
-  logprobs_.emplace_back(nullptr);
-  top_.emplace_back(nullptr);
-}
-
-void CompletionLogprobs::add(const engine::TokenResult& token) {
+void CompletionLogprobs::tell(const engine::TokenResult& token) {
   place(token.id);
   logprobs_.emplace_back(json_logprob(token.logprob));
   JsonObject top;
@@ -137,6 +130,26 @@ void CompletionLogprobs::add(const engine::TokenResult& token) {
     top.emplace(token_text(*tokenizer_, other.id), json_logprob(other.logprob));
   top.emplace(token_text(*tokenizer_, token.id), json_logprob(token.logprob));
   top_.push_back(std::move(top));
+}
+
+// The prompt is a text of its own: what it leaves incomplete, the answer doesn't complete.
+void CompletionLogprobs::add_prompt(engine::TokenId first, bool first_hidden,
+                                    const std::vector<engine::TokenResult>& scores) {
+  text::Detokenizer prompt(*tokenizer_, true, true);
+  place(first);
+  logprobs_.emplace_back(nullptr);
+  top_.emplace_back(nullptr);
+  if (!first_hidden) offset_ += count_characters(prompt.push(first));
+  for (const engine::TokenResult& token : scores) {
+    tell(token);
+    offset_ += count_characters(prompt.push(token.id));
+  }
+  offset_ += count_characters(prompt.finish());
+}
+
+void CompletionLogprobs::add(const engine::TokenResult& token) {
+  tell(token);
+  offset_ += count_characters(detokenizer_.push(token.id));
 }
 
 JsonObject CompletionLogprobs::take() {

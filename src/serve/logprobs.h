@@ -32,15 +32,17 @@ class CompletionLogprobs {
   CompletionLogprobs(const text::Tokenizer& tokenizer, int n_top, bool special, bool at_start)
       : tokenizer_(&tokenizer), n_top_(n_top), detokenizer_(tokenizer, special, at_start) {}
 
-  // The first token of a prompt, which has no probability; hidden: nor a place in the text.
-  void add_first(engine::TokenId id, bool hidden);
+  // The prompt with which the text begins, control tokens included. Its first token has no probability; first_hidden: nor a
+  // place in the text. scores: of the second token, the third ...
+  void add_prompt(engine::TokenId first, bool first_hidden, const std::vector<engine::TokenResult>& scores);
   void add(const engine::TokenResult& token);
   bool empty() const { return tokens_.empty(); }
   // {"tokens", "token_logprobs", "top_logprobs", "text_offset"} of what was added since the last call.
   JsonObject take();
 
  private:
-  void place(engine::TokenId id, bool hidden = false);
+  void tell(const engine::TokenResult& token);
+  void place(engine::TokenId id);
 
   const text::Tokenizer* tokenizer_;
   int n_top_;

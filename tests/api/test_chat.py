@@ -100,6 +100,21 @@ def test_continues_a_message(client):
     assert answer.choices[0].message.content.startswith(" Paris")
 
 
+def test_without_a_limit_it_is_the_context_that_ends(start_server):
+    server = start_server(context=96)
+    try:
+        body = {"messages": QUESTION, "ignore_eos": True, "seed": 1}
+        answer = server.post("/v1/chat/completions", body)[1]
+        assert answer["usage"]["total_tokens"] == 96
+        assert (answer["choices"][0]["finish_reason"], answer["choices"][0]["stop_reason"]) == ("length", "context")
+        told = server.post("/v1/chat/completions", body | {"max_tokens": 3})[1]["choices"][0]
+        assert (told["finish_reason"], told["stop_reason"]) == ("length", None)
+        response = server.post("/v1/responses", {"input": "Hi", "ignore_eos": True})[1]
+        assert (response["status"], response["stop_reason"]) == ("incomplete", "context")
+    finally:
+        assert server.stop() == 0
+
+
 def test_text_parts(client):
     parts = [{"role": "user", "content": [{"type": "text", "text": QUESTION[0]["content"]}]}]
     assert chat(client, parts, temperature=0).choices[0].message == chat(client, temperature=0).choices[0].message

@@ -76,6 +76,29 @@ def test_text_outside_ascii(client):
             assert choice.text[offset : offset + len(token)] == token
 
 
+@pytest.mark.parametrize("hidden", [True, False])
+@pytest.mark.parametrize("echo", [True, False])
+def test_offsets_where_control_tokens_come(client, server, hidden, echo):
+    """An offset is the length of the text before, and a control token has a place in it only where it is shown."""
+    control = str(server.post("/tokenize", {"prompt": "<|im_start|>"})[1]["tokens"][0])
+    more = {"ignore_eos": True, "skip_special_tokens": hidden}
+    texts = 0
+    for seed in range(8):
+        choice = complete(client, "Say <|im_start|> and", seed=seed, echo=echo, logprobs=0, max_tokens=24,
+                          logit_bias={control: 13}, extra_body=more).choices[0]
+        logprobs, at = choice.logprobs, 0
+        n_prompt = len(logprobs.tokens) - 24
+        for i, (token, offset) in enumerate(zip(logprobs.tokens, logprobs.text_offset)):
+            if token.startswith("bytes:"):
+                break
+            assert offset == at, (seed, i)
+            if not (hidden and token == "<|im_start|>" and i >= n_prompt):
+                assert choice.text[at : at + len(token)] == token
+                at += len(token)
+        texts += "<|im_start|>" in logprobs.tokens[n_prompt:] and len(set(logprobs.tokens[n_prompt:])) > 3
+    assert texts > 0
+
+
 def test_penalties_bias_and_ends(client, server):
     paris = server.post("/tokenize", {"prompt": " Paris"})[1]["tokens"][0]
     assert "Paris" not in complete(client, temperature=0, logit_bias={str(paris): -100}).choices[0].text

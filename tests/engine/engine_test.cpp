@@ -205,7 +205,7 @@ TEST(Engine, TheContextIsNoLargerThanThePool) {
   const auto refused = engine->submit({.prompt = random_prompt(rng, 32)});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().subject, "prompt");
-  const Sent sent = send(*engine, {.prompt = random_prompt(rng, 31), .max_tokens = 50, .ignore_eos = true});
+  const Sent sent = send(*engine, {.prompt = random_prompt(rng, 31), .max_tokens = kNoLimit, .ignore_eos = true});
   sent.collector->wait();
   EXPECT_EQ(sent.collector->last().finish, FinishReason::context);
 }

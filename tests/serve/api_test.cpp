@@ -6,6 +6,7 @@
 
 #include "serve/fake_engine.h"
 #include "serve/http_server.h"
+#include "serve/logprobs.h"
 #include "serve/raw_client.h"
 
 namespace unisono::serve {
@@ -132,7 +133,7 @@ TEST_F(ApiTest, DevelopersAreTheSystemWhereTheTemplateKnowsNoDevelopers) {
 TEST_F(ApiTest, ChatFillsTheContextByDefault) {
   chat(R"("seed":1)");
   ASSERT_EQ(engine_.requests().size(), 1u);
-  EXPECT_EQ(engine_.requests()[0].max_tokens, 2048 - static_cast<int>(engine_.requests()[0].prompt.size()));
+  EXPECT_EQ(engine_.requests()[0].max_tokens, engine::kNoLimit) << "so that it is the context that ends the answer";
 }
 
 TEST_F(ApiTest, StreamsWhatItAnswersWhole) {
@@ -239,6 +240,37 @@ TEST_F(ApiTest, NoTokensIsAnAnswerToo) {
   EXPECT_EQ(choice.at("finish_reason"), "length");
   EXPECT_EQ(choice.at("logprobs").at("tokens").as_array().size(), 3u);
   EXPECT_EQ(answer.body.at("usage").at("completion_tokens"), 0);
+  engine_.end_after = 0;
+  engine_.end_as = engine::FinishReason::deadline;
+  const Answer late = complete(R"("max_tokens":0,"echo":true,"logprobs":0)");
+  EXPECT_EQ(late.body.at("choices").at(0).at("stop_reason"), "deadline") << late.text;
+}
+
+TEST_F(ApiTest, TheUsageSoFarHasThePromptFromTheFirstEventOn) {
+  const auto events =
+      stream("/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":2,"n":2,"stream":true,)"
+                                     R"("stream_options":{"continuous_usage_stats":true}})");
+  const int n_prompt = static_cast<int>(engine_.requests()[0].prompt.size());
+  ASSERT_GT(events.size(), 4u);
+  for (size_t i = 0; i + 1 < events.size(); i++) {
+    const auto event = parse_json(events[i]);
+    ASSERT_TRUE(event.ok()) << events[i];
+    EXPECT_EQ(event->at("usage").at("prompt_tokens"), n_prompt) << events[i];
+  }
+}
+
+TEST_F(ApiTest, OffsetsAreThoseOfTheTextWhateverItShows) {
+  const auto offsets = [](bool special, bool echo) {
+    CompletionLogprobs logprobs(byte_tokenizer(), 0, special, false);
+    // A prompt's control tokens are part of an echo; what it leaves incomplete stays U+FFFD.
+    if (echo) logprobs.add_prompt(257, true, {{.id = 'a'}, {.id = 256}, {.id = 0xC3}});
+    for (const engine::TokenId id : {0xC3, 0xA9, 256, int{'b'}, int{'c'}}) logprobs.add({.id = id});
+    return to_text(logprobs.take().at("text_offset"));
+  };
+  EXPECT_EQ(offsets(false, false), "[0,0,1,1,2]");
+  EXPECT_EQ(offsets(true, false), "[0,0,1,8,9]");
+  EXPECT_EQ(offsets(false, true), "[0,0,1,8,9,9,10,10,11]");
+  EXPECT_EQ(offsets(true, true), "[0,0,1,8,9,9,10,17,18]");
 }
 
 TEST_F(ApiTest, TellsTheLikeliestOfItsCandidates) {
@@ -534,6 +566,10 @@ TEST_F(ApiTest, ErrorsBeforeAHandlerHaveItsPathsShape) {
   EXPECT_EQ(answer.body.at("error").at("code"), "body_too_large");
   EXPECT_EQ(ask("POST /v1/messages HTTP/1.1\r\nContent-Length: 5\r\n\r\n{   }").body.at("type"), "error") << "no Host";
   EXPECT_EQ(ask("POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n").body.at("type"), "error");
+  context_.engine.submit = [](engine::Request) -> Result<engine::RequestId> { throw std::bad_alloc(); };
+  answer = ask(post("/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})"));
+  EXPECT_EQ(answer.status, 500);
+  EXPECT_EQ(answer.body.at("type"), "error") << answer.text;
 }
 
 TEST_F(ApiTest, RefusalsNameTheField) {
@@ -564,9 +600,24 @@ TEST_F(ApiTest, BodiesThatAreNotJsonObjects) {
   EXPECT_EQ(ask(post("/v1/completions", "[]")).status, 400);
   EXPECT_EQ(ask(post("/v1/completions", "null")).status, 400);
   EXPECT_EQ(ask(post("/v1/completions", std::string("{\"prompt\":\"a\\u0000b\"}"))).status, 200);
-  const std::string plain =
-      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}";
-  EXPECT_EQ(ask(plain).status, 415);
+}
+
+TEST_F(ApiTest, BodiesAreAnnouncedAsWhatTheyAre) {
+  const auto status = [this](const std::string& headers) {
+    const std::string body = R"({"prompt":"a","max_tokens":1})";
+    return ask("POST /v1/completions HTTP/1.1\r\nHost: x\r\n" + headers + "Content-Length: " + std::to_string(body.size()) +
+               "\r\n\r\n" + body)
+        .status;
+  };
+  for (const char* type :
+       {"application/json", "Application/JSON", "application/json; charset=utf-8", "application/json ;x=y"})
+    EXPECT_EQ(status("Content-Type: " + std::string(type) + "\r\n"), 200) << type;
+  for (const char* type :
+       {"text/plain", "application/json-seq", "application/jsonl", "application", ";", "x; application/json"})
+    EXPECT_EQ(status("Content-Type: " + std::string(type) + "\r\n"), 415) << type;
+  EXPECT_EQ(status(""), 415);
+  EXPECT_EQ(status("Content-Type: application/json\r\nContent-Encoding: identity\r\n"), 200);
+  EXPECT_EQ(status("Content-Type: application/json\r\nContent-Encoding: gzip\r\n"), 415);
 }
 
 TEST_F(ApiTest, AFullQueueIs429) {
