@@ -16,9 +16,10 @@ void RequestCourse::submitted() { submitted_ = Clock::now(); }
 
 void RequestCourse::came(size_t choice, const engine::Delta& delta) {
   Choice& mine = choices_[choice];
-  const bool first = mine.usage.prompt_tokens == 0;
   const int fresh = std::max(0, delta.usage.completion_tokens - mine.usage.completion_tokens);
+  const bool first = fresh > 0 && mine.usage.completion_tokens == 0;
   if (metrics_ != nullptr) {
+    // A prompt counts when it has been computed, which its first token shows.
     metrics_->tokens(first ? delta.usage.prompt_tokens : 0, first ? delta.usage.cached_tokens : 0, fresh);
     if (fresh > 0 && mine.usage.completion_tokens > 0) metrics_->token_gap(seconds(delta.made - mine.last));
     if (delta.finish)
@@ -27,7 +28,7 @@ void RequestCourse::came(size_t choice, const engine::Delta& delta) {
                        .timings = delta.timings,
                        .whole = seconds(delta.made - received_)});
   }
-  mine.first_unwritten = fresh > 0 && mine.usage.completion_tokens == 0;
+  mine.first_unwritten = first;
   mine.last = delta.made;
   mine.usage = delta.usage;
   mine.timings = delta.timings;

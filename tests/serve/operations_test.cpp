@@ -16,6 +16,7 @@
 #include "serve/fake_engine.h"
 #include "serve/http_server.h"
 #include "serve/raw_client.h"
+#include "serve/request_course.h"
 
 namespace unisono::serve {
 namespace {
@@ -336,6 +337,28 @@ TEST_F(OperationsTest, TheLogHasFactsAndNoPromptUnlessAsked) {
   EXPECT_EQ(notes.at("finish"), Json(JsonArray{"length"}));
   EXPECT_THAT(to_text(notes), Not(HasSubstr("secret")));
   EXPECT_THAT(to_text(records_[1].notes), HasSubstr("a secret"));
+}
+
+TEST_F(OperationsTest, TheLogIsJsonWhateverTheBodyIs) {
+  context_.log_bodies = true;
+  serve();
+  ask(post("/v1/completions", "a\xff\xc3(\xc3"));
+  ask(get("/health"));
+  const std::lock_guard lock(mutex_);
+  ASSERT_GE(records_.size(), 1u);
+  EXPECT_EQ(records_[0].notes.at("body"), "a\uFFFD\uFFFD(\uFFFD");
+}
+
+TEST_F(OperationsTest, PromptsThatWereNeverComputedAreNotCounted) {
+  RequestCourse course(&metrics_, Origin{}, 2);
+  engine::Delta left{.finish = engine::FinishReason::cancelled, .usage = {.prompt_tokens = 5}};
+  course.came(0, left);
+  EXPECT_EQ(metric("vllm:prompt_tokens_total"), 0);
+  EXPECT_EQ(metric("unisono:answers_total", "cancelled"), 1);
+  engine::Delta first{.text = "a", .usage = {.prompt_tokens = 5, .completion_tokens = 1, .cached_tokens = 2}};
+  course.came(1, first);
+  EXPECT_EQ(metric("vllm:prompt_tokens_total"), 5);
+  EXPECT_EQ(metric("unisono:cached_prompt_tokens_total"), 2);
 }
 
 TEST_F(OperationsTest, WhoLeftIsLoggedAndCountedToo) {
