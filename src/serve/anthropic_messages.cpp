@@ -251,6 +251,7 @@ Parsed<ChatCall> parse(const Json& body, const ModelFacts& model, bool counts_on
   } else if (!counts_only) {
     fields.required("max_tokens");
   }
+  check_min_tokens(fields, generation, "max_tokens");
   call.input.messages = read_turns(fields);
   // An answer goes on from what it is said to begin with.
   call.input.continue_final_message =

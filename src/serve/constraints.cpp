@@ -102,8 +102,8 @@ std::optional<ConstraintCall> read_structured_outputs(Fields& fields) {
     inner.fail("disable_additional_properties", "unsupported_value",
                "Write \"additionalProperties\": false into the schema instead.");
   if (!inner.failed() && found.size() != 1)
-    inner.fail(
-        "", "invalid_value",
+    fields.fail(
+        "structured_outputs", "invalid_value",
         "'structured_outputs' must have exactly one of json, json_object, regex, choice, grammar and structural_tag.");
   if (const auto error = inner.finish()) fields.fail(*error);
   if (found.size() != 1) return {};

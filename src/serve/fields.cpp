@@ -1,15 +1,28 @@
 #include "serve/fields.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 
 namespace unisono::serve {
+
+namespace {
+
+// 13.5, not 1.35E1 as JSON is written.
+std::string number_text(double number) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number);
+  return {text.data(), end.ptr};
+}
+
+}  // namespace
 
 std::string shown(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";
   constexpr size_t kMost = 60;
-  std::string text = to_text(value);
+  std::string text = value.is_double() ? number_text(value.get_double()) : to_text(value);
   if (text.size() <= kMost) return text;
   // Not in the middle of a character.
   size_t end = kMost;

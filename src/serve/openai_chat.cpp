@@ -117,6 +117,7 @@ void read_chat_lengths(Fields& fields, GenerationCall& call) {
                 "'max_tokens' and 'max_completion_tokens' are two names of one limit; send one.");
   }
   if (const auto limit = new_name ? new_name : old_name) call.max_tokens = static_cast<int>(*limit);
+  check_min_tokens(fields, call, new_name ? "max_completion_tokens" : "max_tokens");
 }
 
 void read_chat_logprobs(Fields& fields, engine::Request& request) {

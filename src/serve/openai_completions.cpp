@@ -93,6 +93,7 @@ Parsed<CompletionCall> parse_completion(const Json& body, const ModelFacts& mode
   call.generation = read_generation(fields, model);
   call.echo = fields.boolean("echo").value_or(false);
   call.generation.max_tokens = static_cast<int>(fields.integer("max_tokens", 0, INT32_MAX).value_or(kDefaultMaxTokens));
+  check_min_tokens(fields, call.generation, "max_tokens");
   read_logprobs(fields, call);
   call.prompts = read_prompts(fields, model);
   read_best_of(fields, call);

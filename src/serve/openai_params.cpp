@@ -36,7 +36,8 @@ void read_sampling(Fields& fields, const ModelFacts& model, decode::SamplingPara
   for (const auto& [key, value] : *bias) {
     int id = -1;
     const auto end = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (end.ec != std::errc() || end.ptr != key.data() + key.size() || id < 0 || id >= model.vocab_size) {
+    // Of several ways to write an id only one is taken, so that no token is named twice.
+    if (end.ec != std::errc() || std::to_string(id) != std::string_view(key) || id < 0 || id >= model.vocab_size) {
       return fields.fail("logit_bias", "invalid_value",
                          "'logit_bias' must map token ids from 0 to " + std::to_string(model.vocab_size - 1) + "; " +
                              shown(Json(key)) + " is none.");
@@ -174,6 +175,13 @@ GenerationCall read_generation(Fields& fields, const ModelFacts& model) {
   call.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   read_told(fields, call);
   return call;
+}
+
+void check_min_tokens(Fields& fields, const GenerationCall& call, std::string_view limit) {
+  if (!call.max_tokens || call.request.min_tokens <= *call.max_tokens) return;
+  fields.fail("min_tokens", "invalid_value",
+              "'min_tokens' must be at most '" + std::string(limit) + "', which is " + std::to_string(*call.max_tokens) +
+                  ", not " + std::to_string(call.request.min_tokens) + ".");
 }
 
 void check_model(Fields& fields, const ModelFacts& model) {

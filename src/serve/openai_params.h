@@ -57,6 +57,9 @@ GenerationCall read_generation(Fields& fields, const ModelFacts& model);
 // stream and stream_options. tells_usage: the API has options for telling the usage.
 void read_stream(Fields& fields, GenerationCall& call, bool tells_usage);
 
+// That min_tokens isn't above max_tokens, which this API calls `limit`.
+void check_min_tokens(Fields& fields, const GenerationCall& call, std::string_view limit);
+
 // "model": absent, or the served model's name; else a mistake with status 404.
 void check_model(Fields& fields, const ModelFacts& model);
 

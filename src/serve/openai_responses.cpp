@@ -289,6 +289,7 @@ Parsed<ResponseCall> parse_response(const Json& body, const ModelFacts& model) {
   read_stream(fields, generation, false);
   const auto limit = fields.integer("max_output_tokens", 1, INT32_MAX);
   if (limit) generation.max_tokens = static_cast<int>(*limit);
+  check_min_tokens(fields, generation, "max_output_tokens");
   call.told["max_output_tokens"] = limit ? Json(*limit) : Json(nullptr);
   for (const char* name : {"temperature", "top_p"}) {
     const Json* value = object.if_contains(name);

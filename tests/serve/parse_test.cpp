@@ -152,6 +152,14 @@ TEST(ParseChat, BothNamesOfTheLimit) {
   EXPECT_EQ(chat_error(chat_body(R"("max_completion_tokens":9,"max_tokens":8)")).param, "max_tokens");
 }
 
+TEST(ParseChat, MinTokensAreComparedWithTheLimitByTheNameItWasGiven) {
+  const ApiError error = chat_error(chat_body(R"("max_completion_tokens":2,"min_tokens":3)"));
+  EXPECT_EQ(error.message, "'min_tokens' must be at most 'max_completion_tokens', which is 2, not 3.");
+  EXPECT_EQ(chat(R"("min_tokens":3000)").generation.request.min_tokens, 3000);
+  EXPECT_EQ(completion_error(json(R"({"prompt":"a","min_tokens":17})")).message,
+            "'min_tokens' must be at most 'max_tokens', which is 16, not 17.");
+}
+
 TEST(ParseChat, NumbersThatAreWholeAreIntegers) {
   EXPECT_EQ(chat(R"("max_tokens":5.0)").generation.max_tokens, 5);
   EXPECT_EQ(chat(R"("top_k":-1)").generation.request.sampling.top_k, 0);
@@ -216,11 +224,14 @@ constexpr Bad kBadGeneration[] = {
     {R"("logit_bias":{"a":1})", "logit_bias", "invalid_value"},
     {R"("logit_bias":{"1 ":1})", "logit_bias", "invalid_value"},
     {R"("logit_bias":{"300":1})", "logit_bias", "invalid_value"},
+    {R"("logit_bias":{"7":1,"07":1})", "logit_bias", "invalid_value"},
+    {R"("logit_bias":{"-0":1})", "logit_bias", "invalid_value"},
     {R"("logit_bias":{"99999999999999":1})", "logit_bias", "invalid_value"},
     {R"("logit_bias":{"1":101})", "logit_bias", "invalid_value"},
     {R"("logit_bias":{"1":null})", "logit_bias", "invalid_value"},
     {R"("ignore_eos":1)", "ignore_eos", "invalid_type"},
     {R"("min_tokens":-1)", "min_tokens", "invalid_value"},
+    {R"("max_tokens":2,"min_tokens":3)", "min_tokens", "invalid_value"},
     {R"("stream":"yes")", "stream", "invalid_type"},
     {R"("stream_options":{"include_usage":true})", "stream_options", "invalid_value"},
     {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage", "invalid_type"},
@@ -268,8 +279,8 @@ constexpr Bad kBadChat[] = {
     {R"("response_format":{"type":"json_schema"})", "response_format.json_schema", "missing_required_parameter"},
     {R"("response_format":{"type":"json_schema","json_schema":{"name":"x"}})", "response_format.json_schema.schema", "missing_required_parameter"},
     {R"("response_format":{"type":"json_object","schema":{}})", "response_format.schema", "unknown_parameter"},
-    {R"("structured_outputs":{})", "structured_outputs.", "invalid_value"},
-    {R"("structured_outputs":{"regex":"a","json_object":true})", "structured_outputs.", "invalid_value"},
+    {R"("structured_outputs":{})", "structured_outputs", "invalid_value"},
+    {R"("structured_outputs":{"regex":"a","json_object":true})", "structured_outputs", "invalid_value"},
     {R"("structured_outputs":{"choice":[]})", "structured_outputs.choice", "invalid_value"},
     {R"("structured_outputs":{"json":"{"})", "structured_outputs.json", "invalid_value"},
     {R"("structured_outputs":{"structural_tag":"x"})", "structured_outputs.structural_tag", "invalid_value"},
@@ -395,6 +406,8 @@ TEST(ApiError, HasOpenAIsShape) {
 TEST(Shown, ShortensBetweenCharacters) {
   EXPECT_EQ(shown(json("5")), "5");
   EXPECT_EQ(shown(json("[1]")), "an array");
+  EXPECT_EQ(shown(json("13.50")), "13.5");
+  EXPECT_EQ(shown(json("-1e-7")), "-1e-07");
   std::string long_text;
   for (int i = 0; i < 100; i++) long_text += "\u00e9";
   const std::string out = shown(Json(long_text));

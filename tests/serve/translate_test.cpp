@@ -122,6 +122,7 @@ TEST(ParseResponse, RefusesByName) {
       {R"("instructions":5)", "instructions", "invalid_type"},
       {R"("max_output_tokens":0)", "max_output_tokens", "invalid_value"},
       {R"("max_tokens":5)", "max_tokens", "unknown_parameter"},
+      {R"("max_output_tokens":2,"min_tokens":3)", "min_tokens", "invalid_value"},
       {R"("store":true)", "store", "unsupported_value"},
       {R"("background":true)", "background", "unsupported_value"},
       {R"("previous_response_id":"x")", "previous_response_id", "unsupported_parameter"},
