@@ -206,6 +206,7 @@ bool Engine::Impl::take_messages() {
     std::unique_lock lock(mutex);
     wait_for_work(lock);
     entering.swap(submissions);
+    waiting_now += static_cast<int>(entering.size());
     leaving.swap(cancellations);
     audits = audits_wanted;
     stop = stopping;
@@ -269,6 +270,7 @@ void Engine::Impl::step() {
   check(!plan.empty() || jobs.empty(), "while there are jobs, one of them advances");
   if (!plan.empty()) {
     note_start(plan);
+    publish();  // a step may last for seconds
     const model::Batch& batch = rows.build(plan);
     const auto begun = Clock::now();
     rows.pick(model.forward(batch, kv, team), team);
@@ -386,23 +388,26 @@ Result<RequestId> Engine::submit(Request request) { return impl_->submit(std::mo
 void Engine::cancel(RequestId id) { impl_->cancel(id); }
 
 EngineState Engine::state() const {
-  EngineState state{.running = impl_->running_now,
-                    .waiting = impl_->waiting_now,
-                    .blocks_free = impl_->blocks_free_now,
-                    .blocks_total = impl_->options.n_blocks,
-                    .window_blocks_free = impl_->window_blocks_free_now,
-                    .window_blocks_total = impl_->options.n_window_blocks,
-                    .block_tokens = model::kBlockTokens,
-                    .steps = impl_->steps_now,
-                    .rows = impl_->rows_now,
-                    .step_times = impl_->step_times.read(),
-                    .busy_s = std::max(0.0, seconds(impl_->came_round, Clock::now())),
-                    .preemptions = impl_->preemptions_now,
-                    .prefix_queries = impl_->prefix_queries_now,
-                    .prefix_hits = impl_->prefix_hits_now};
-  std::lock_guard lock(impl_->mutex);
-  state.waiting += static_cast<int>(impl_->submissions.size());
-  return state;
+  // Those who wait first: who comes from there into a step meanwhile isn't missed.
+  int waiting = 0;
+  {
+    std::lock_guard lock(impl_->mutex);
+    waiting = impl_->waiting_now + static_cast<int>(impl_->submissions.size());
+  }
+  return {.running = impl_->running_now,
+          .waiting = waiting,
+          .blocks_free = impl_->blocks_free_now,
+          .blocks_total = impl_->options.n_blocks,
+          .window_blocks_free = impl_->window_blocks_free_now,
+          .window_blocks_total = impl_->options.n_window_blocks,
+          .block_tokens = model::kBlockTokens,
+          .steps = impl_->steps_now,
+          .rows = impl_->rows_now,
+          .step_times = impl_->step_times.read(),
+          .busy_s = std::max(0.0, seconds(impl_->came_round, Clock::now())),
+          .preemptions = impl_->preemptions_now,
+          .prefix_queries = impl_->prefix_queries_now,
+          .prefix_hits = impl_->prefix_hits_now};
 }
 
 int Engine::max_context() const { return impl_->options.max_context; }

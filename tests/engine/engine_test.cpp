@@ -7,6 +7,7 @@
 #include <future>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "engine/collector.h"
 #include "engine/tiny_world.h"
@@ -184,6 +185,30 @@ TEST(Engine, PreemptionChangesNothing) {
     EXPECT_GT(engine->state().preemptions, 0u);
     expect_idle(*engine);
   }
+}
+
+TEST(Engine, TheStateKnowsWhoIsInTheStepThatRuns) {
+  const auto engine = make_engine(world(1), options(100));
+  std::mt19937 rng(1);
+  std::promise<void> first, looked, ended;
+  bool told = false;
+  Request request{.prompt = random_prompt(rng, 20), .max_tokens = 2, .ignore_eos = true};
+  request.on_delta = [&](Delta&& delta) {
+    if (!std::exchange(told, true)) {
+      first.set_value();
+      looked.get_future().wait();
+    }
+    if (delta.finish) ended.set_value();
+  };
+  ASSERT_TRUE(engine->submit(std::move(request)).ok());
+  first.get_future().wait();  // the first step hasn't come to its end
+  const EngineState during = engine->state();
+  EXPECT_EQ(during.running, 1);
+  EXPECT_EQ(during.waiting, 0);
+  EXPECT_EQ(during.blocks_free, during.blocks_total - 2);
+  looked.set_value();
+  ended.get_future().wait();
+  expect_idle(*engine);
 }
 
 TEST(Engine, EndsAtTheContext) {
