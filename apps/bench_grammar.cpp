@@ -63,6 +63,9 @@ int bench_grammar(const GrammarFlags& flags) {
     if (terminal && n % 100 == 0) fmt::print(stderr, "\r\x1b[K{} schemas", n);
   }
   if (terminal) fmt::print(stderr, "\r\x1b[K");
+  int code = 0;
+  const char* why = gzerror(cases.get(), &code);
+  if (code != Z_OK) return complain({fmt::format("Can't read {}.", why)});  // begins with the file's name
   const Json report = benchmark.report();
   fmt::print("{}\n", to_text(flags.json ? report : report.get_object().at("summary")));
   return 0;

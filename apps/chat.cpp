@@ -8,6 +8,7 @@
 #include <ctime>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/json.h"
 #include "commands.h"
@@ -25,15 +26,15 @@ void on_interrupt(int) { interrupted = true; }
 struct ChatFlags {
   ModelFlags model{};
   SamplingFlags sampling{.temperature = 0.7f, .top_p = 0.95f};
-  std::string system{};
+  std::optional<std::string> system{};
 };
 
 constexpr const char* kHelp =
     "  /clear   forget the conversation\n"
-    "  /system TEXT   forget it and begin with this system message\n"
+    "  /system TEXT   forget it and begin with this system message; without TEXT: with none\n"
     "  /quit    leave (or Ctrl-D)\n"
     "  \"\"\"      begins and ends a message of several lines\n"
-    "  Ctrl-C   stops an answer\n";
+    "  Ctrl-C   stops an answer; at the prompt: leave\n";
 
 // One message from the terminal; false: the end of input.
 bool read_message(std::string& message, bool terminal) {
@@ -41,28 +42,33 @@ bool read_message(std::string& message, bool terminal) {
   std::fflush(stdout);
   if (!std::getline(std::cin, message)) return false;
   if (message.rfind("\"\"\"", 0) != 0) return true;
-  std::string line, all = message.substr(3);
-  while (std::getline(std::cin, line)) {
-    const size_t end = line.find("\"\"\"");
-    if (!all.empty()) all += "\n";
-    all += line.substr(0, end);
-    if (end != std::string::npos) break;
+  message.erase(0, 3);
+  size_t end = 0;
+  for (std::string line;
+       (end = message.find("\"\"\"")) == std::string::npos && !interrupted && std::getline(std::cin, line);) {
+    if (!message.empty()) message += "\n";
+    message += line;
   }
-  message = all;
-  return true;
+  if (end != std::string::npos) message.erase(end, 3);
+  if (end == message.size() && message.ends_with('\n')) message.pop_back();  // the closing marks had a line of their own
+  return !interrupted;
 }
 
 class Chat {
  public:
-  Chat(Session& session, const ChatFlags& flags) : session_(session), flags_(flags) { forget(flags.system); }
+  Chat(Session& session, const ChatFlags& flags) : session_(session), flags_(flags) { forget(); }
 
   // Does what a line beginning with '/' says; false: leave.
   bool command(const std::string& line) {
     if (line == "/quit" || line == "/exit") return false;
     if (line == "/clear") {
-      forget(flags_.system);
-    } else if (line.rfind("/system", 0) == 0) {
-      forget(line.size() > 8 ? line.substr(8) : "");
+      forget();
+    } else if (line == "/system") {
+      flags_.system.reset();
+      forget();
+    } else if (line.starts_with("/system ")) {
+      flags_.system = line.substr(8);
+      forget();
     } else {
       fmt::print("{}", kHelp);
     }
@@ -92,9 +98,9 @@ class Chat {
   }
 
  private:
-  void forget(const std::string& system) {
+  void forget() {
     messages_.clear();
-    if (!system.empty()) messages_.push_back(JsonObject{{"role", "system"}, {"content", system}});
+    if (flags_.system) messages_.push_back(JsonObject{{"role", "system"}, {"content", *flags_.system}});
   }
   void take_back(const Error& error) {
     complain(error);
@@ -140,6 +146,7 @@ void add_chat(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ChatFlags>();
   CLI::App* command = app.add_subcommand("chat", "Talk with a model in the terminal");
   add_model_flags(*command, flags->model);
+  add_context_flags(*command, flags->model);
   command->add_option("--system", flags->system, "A system message");
   add_sampling_flags(*command, flags->sampling);
   command->footer(kHelp);

@@ -6,6 +6,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "input.h"
+
 namespace unisono::apps {
 
 using engine::FinishReason;
@@ -23,7 +25,7 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   command.add_option("--min-p", flags.min_p, "Leave out what is less likely than this times the likeliest")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command.add_option("--seed", flags.seed, "The same seed gives the same answer")->capture_default_str();
+  command.add_option("--seed", flags.seed, "The same seed gives the same answer")->check(kSeed)->capture_default_str();
   command.add_option("--max-tokens", flags.max_tokens, "Length of an answer; 0: to the end of the context")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();

@@ -3,33 +3,20 @@
 
 #include <cstdio>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <memory>
+#include <optional>
 
 #include "base/json.h"
 #include "commands.h"
 #include "engine/load.h"
 #include "engine/window_blocks.h"
+#include "input.h"
 #include "model/kv_store.h"
 #include "session.h"
 
 namespace unisono::apps {
 
 namespace {
-
-// A file's bytes, or standard input's for "-".
-Result<std::string> read_text(const std::string& path) {
-  if (path == "-") {
-    std::string text;
-    char buffer[1 << 16];
-    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) text.append(buffer, n);
-    return text;
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{"Can't read '" + path + "'.", path};
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 struct InfoFlags {
   std::string model{};
@@ -100,22 +87,20 @@ int info_command(const InfoFlags& flags) {
 }
 
 struct TokenizeFlags {
-  std::string model{}, text{}, file{};
+  std::string model{}, file{};
+  std::optional<std::string> text{};
   bool ids = false, special = false, bare = false;
 };
 
 int tokenize(const TokenizeFlags& flags) {
+  if (flags.text && !flags.file.empty()) return complain({"Give a TEXT or --file, not both."});
   auto file = checkpoint::Checkpoint::open(flags.model);
   if (!file) return complain(file.error());
   auto tokenizer = engine::load_tokenizer(*file);
   if (!tokenizer) return complain(tokenizer.error());
-  std::string text = flags.text;
-  if (text.empty()) {
-    auto read = read_text(flags.file.empty() ? "-" : flags.file);
-    if (!read) return complain(read.error());
-    text = std::move(*read);
-  }
-  const auto tokens = tokenizer->encode(text, !flags.bare, flags.special);
+  auto text = flags.text ? *flags.text : read_text(flags.file.empty() ? "-" : flags.file);
+  if (!text) return complain(text.error());
+  const auto tokens = tokenizer->encode(*text, !flags.bare, flags.special);
   if (flags.ids) {
     JsonArray ids;
     for (auto id : tokens) ids.push_back(id);
@@ -135,7 +120,7 @@ int tokenize(const TokenizeFlags& flags) {
     }
     fmt::print("\n");
   }
-  fmt::print(stderr, "{} tokens for {} bytes\n", tokens.size(), text.size());
+  fmt::print(stderr, "{} tokens for {} bytes\n", tokens.size(), text->size());
   return 0;
 }
 
@@ -156,9 +141,7 @@ int show_template(const TemplateFlags& flags) {
   }
   auto tokenizer = engine::load_tokenizer(*file);
   if (!tokenizer) return complain(tokenizer.error());
-  auto read = read_text(flags.messages);
-  if (!read) return complain(read.error());
-  auto messages = parse_json(*read);
+  auto messages = read_json(flags.messages);
   if (!messages) return complain(messages.error());
   auto token_text = [&](std::optional<text::TokenId> id) { return id ? tokenizer->bytes(*id, true) : std::string(); };
   auto parsed = text::ChatTemplate::parse(d->chat_template, token_text(tokenizer->bos()), token_text(tokenizer->eos()));
@@ -187,7 +170,7 @@ void add_tokenize(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
   command->add_option("MODEL", flags->model, "Model file (GGUF); its vocabulary is enough")->required();
   command->add_option("TEXT", flags->text, "The text; without it: --file or standard input");
-  command->add_option("--file", flags->file, "Read the text from this file; -: standard input");
+  command->add_option("--file", flags->file, "Read the text from this file; -: standard input")->check(kNotEmpty);
   command->add_flag("--ids", flags->ids, "Print the ids only, as a JSON array");
   command->add_flag("--special", flags->special, "Text may match control tokens");
   command->add_flag("--bare", flags->bare, "Add no begin and end tokens");
@@ -198,7 +181,8 @@ void add_template(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<TemplateFlags>();
   CLI::App* command = app.add_subcommand("template", "Print a model's chat template, or what it makes of messages");
   command->add_option("MODEL", flags->model, "Model file (GGUF)")->required();
-  command->add_option("--messages", flags->messages, "Render this file, a JSON array of messages; -: standard input");
+  command->add_option("--messages", flags->messages, "Render this file, a JSON array of messages; -: standard input")
+      ->check(kNotEmpty);
   command->add_flag("--no-generation-prompt", flags->no_generation_prompt, "Don't open the assistant's turn at the end");
   command->callback([flags, &exit_code] { exit_code = show_template(*flags); });
 }

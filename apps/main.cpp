@@ -1,12 +1,37 @@
 // unisono: the program. Flags, exit codes and what stands on the terminal; everything else is in the rooms.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
-#include <exception>
+#include <cstring>
+#include <new>
+#include <system_error>
 
 #include "commands.h"
 
+namespace {
+
+// Streams that whoever started us closed get an end that refuses: else the next file or socket would take their number,
+// and what is said would go into it.
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+// What was printed is only now sure to have arrived.
+int after_output(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  std::fprintf(stderr, "unisono: Can't write to standard output: %s.\n", std::strerror(errno));
+  return exit_code == 0 ? 1 : exit_code;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace unisono::apps;
+  hold_standard_streams();
   CLI::App app{"unisono runs language models on this machine: the same request gives the same bits."};
   app.set_version_flag("--version", UNISONO_VERSION);
   app.require_subcommand(1);
@@ -23,10 +48,13 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return after_output(app.exit(error) == 0 ? 0 : 2);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "unisono: out of memory. A smaller --kv-memory or model needs less.\n");
     return 1;
+  } catch (const std::system_error& error) {  // fmt tells so of a stream that takes no more
+    std::fprintf(stderr, "unisono: %s.\n", error.what());
+    return 1;
   }
-  return exit_code;
+  return app.got_subcommand("serve") ? exit_code : after_output(exit_code);
 }

@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "base/json.h"
 #include "commands.h"
 #include "eval/perplexity.h"
+#include "input.h"
 #include "session.h"
 
 namespace unisono::apps {
@@ -43,10 +42,9 @@ int perplexity(const PerplexityFlags& flags) {
     if (!result) return complain(result.error());
     report = *result;
   } else {
-    std::ifstream file(flags.text, std::ios::binary);
-    if (!file) return complain({"Can't read '" + flags.text + "'."});
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    auto tokens = loaded.tokenizer.encode(text, true, false);
+    auto text = read_text(flags.text);
+    if (!text) return complain(text.error());
+    auto tokens = loaded.tokenizer.encode(*text, true, false);
     if (flags.chunks > 0)
       tokens.resize(std::min(tokens.size(), static_cast<size_t>(flags.chunks) * static_cast<size_t>(flags.context)));
     if (tokens.size() < static_cast<size_t>(flags.context))
@@ -76,13 +74,17 @@ void add_perplexity(CLI::App& app, int& exit_code) {
       app.add_subcommand("perplexity", "Measure how likely a model finds a text, or how far it is from a reference");
   add_model_flags(*command, flags->model);
   command->add_option("TEXT", flags->text, "A text file");
-  command->add_option("--kl", flags->reference,
-                      "Instead of a text: a reference's logits, as tests/golden/kl.py writes them");
-  command->add_option("--context", flags->context, "Tokens of a chunk")
+  auto* reference = command
+                        ->add_option("--kl", flags->reference,
+                                     "Instead of a text: a reference's logits, as tests/golden/kl.py writes them")
+                        ->check(kNotEmpty);
+  command->add_option("--context", flags->context, "Tokens of a chunk of the text")
       ->check(CLI::Range(2, 1 << 20))
+      ->excludes(reference)  // which has chunks of its own
       ->capture_default_str();
   command->add_option("--chunks", flags->chunks, "Chunks of the text; 0: all")
       ->check(CLI::Range(0, 1 << 30))
+      ->excludes(reference)
       ->capture_default_str();
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, &exit_code] { exit_code = perplexity(*flags); });

@@ -3,13 +3,13 @@
 
 #include <cstdio>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <memory>
+#include <optional>
 
 #include "base/json.h"
 #include "commands.h"
 #include "generate.h"
+#include "input.h"
 #include "serve/constraints.h"
 
 namespace unisono::apps {
@@ -19,7 +19,8 @@ namespace {
 struct RunFlags {
   ModelFlags model{};
   SamplingFlags sampling{};
-  std::string prompt{}, file{}, system{};
+  std::optional<std::string> prompt{}, system{};
+  std::string file{};
   std::string schema{}, grammar{}, regex{};  // at most one
   bool any_order = false;
   std::string whitespace = "bounded";
@@ -27,18 +28,9 @@ struct RunFlags {
 };
 
 Result<std::string> read_prompt(const RunFlags& flags) {
-  if (!flags.prompt.empty() && !flags.file.empty()) return Error{"Give a prompt or --file, not both.", "PROMPT"};
-  if (!flags.prompt.empty()) return flags.prompt;
-  std::FILE* in = stdin;
-  if (!flags.file.empty() && flags.file != "-") {
-    in = std::fopen(flags.file.c_str(), "rb");
-    if (in == nullptr) return Error{"Can't read '" + flags.file + "'.", "--file"};
-  }
-  std::string text;
-  char buffer[1 << 16];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, in)) > 0;) text.append(buffer, n);
-  if (in != stdin) std::fclose(in);
-  if (text.empty())
+  if (flags.prompt && !flags.file.empty()) return Error{"Give a prompt or --file, not both.", "PROMPT"};
+  auto text = flags.prompt ? *flags.prompt : read_text(flags.file.empty() ? "-" : flags.file);
+  if (text.ok() && text->empty())
     return Error{"The prompt is empty: give it as an argument, in a file (--file) or on standard input.", "PROMPT"};
   return text;
 }
@@ -46,13 +38,12 @@ Result<std::string> read_prompt(const RunFlags& flags) {
 Result<std::vector<text::TokenId>> prompt_tokens(const RunFlags& flags, const Session& session, const std::string& text) {
   const auto& loaded = *session.loaded;
   if (flags.raw || !loaded.chat_template) {
-    if (!flags.system.empty())
-      return Error{"--system needs a chat template, and this prompt goes without one.", "--system"};
+    if (flags.system) return Error{"--system needs a chat template, and this prompt goes without one.", "--system"};
     return loaded.tokenizer.encode(text, true, flags.raw);
   }
   text::ChatInput input;
   JsonArray messages;
-  if (!flags.system.empty()) messages.push_back(JsonObject{{"role", "system"}, {"content", flags.system}});
+  if (flags.system) messages.push_back(JsonObject{{"role", "system"}, {"content", *flags.system}});
   messages.push_back(JsonObject{{"role", "user"}, {"content", text}});
   input.messages = std::move(messages);
   auto rendered = loaded.chat_template->render(input, std::time(nullptr));
@@ -68,25 +59,23 @@ Result<std::optional<grammar::Matcher>> constraint(const RunFlags& flags, const 
   if (!flags.regex.empty()) {
     call.shape = grammar::Shape::written(grammar::Shape::Kind::regex, flags.regex);
     call.field = "--regex";
-  } else if (!flags.schema.empty() || !flags.grammar.empty()) {
-    const bool schema = !flags.schema.empty();
-    std::ifstream file(schema ? flags.schema : flags.grammar, std::ios::binary);
-    if (!file) return Error{"Can't read '" + (schema ? flags.schema : flags.grammar) + "'."};
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    call.field = schema ? "--json-schema" : "--grammar";
-    if (schema) {
-      auto json = parse_json(text);
-      if (!json) return json.error();
-      call.shape = grammar::Shape::json(*std::move(json));
-    } else {
-      call.shape = serve::grammar_shape(text);
-    }
+  } else if (!flags.schema.empty()) {
+    call.field = "--json-schema";
+    auto json = read_json(flags.schema);
+    if (!json) return json.error();
+    call.shape = grammar::Shape::json(*std::move(json));
+  } else if (!flags.grammar.empty()) {
+    call.field = "--grammar";
+    auto text = read_text(flags.grammar);
+    if (!text) return text.error();
+    call.shape = serve::grammar_shape(*text);
   } else {
     return std::optional<grammar::Matcher>();
   }
   serve::Constraints constraints(session.loaded->tokenizer, session.engine_options.end_tokens);
   auto matcher = constraints.matcher(call);
-  if (const auto* error = std::get_if<serve::ApiError>(&matcher)) return Error{error->message, error->param};
+  if (const auto* error = std::get_if<serve::ApiError>(&matcher))
+    return Error{call.field + ": " + error->message, call.field};
   return std::optional(std::get<grammar::Matcher>(std::move(matcher)));
 }
 
@@ -138,17 +127,21 @@ void add_run(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Answer one prompt");
   add_model_flags(*command, flags->model);
+  add_context_flags(*command, flags->model);
   command->add_option("PROMPT", flags->prompt, "The prompt; without it: --file or standard input");
-  command->add_option("--file", flags->file, "Read the prompt from this file; -: standard input");
+  command->add_option("--file", flags->file, "Read the prompt from this file; -: standard input")->check(kNotEmpty);
   command->add_option("--system", flags->system, "A system message before the prompt");
   command->add_flag("--raw", flags->raw,
                     "Continue the prompt as it stands, without the chat template; it may hold control tokens");
   command->add_flag("--json", flags->json,
                     "Print the answer, its token ids, why it ended and how long it took as one JSON object");
-  auto* schema = command->add_option("--json-schema", flags->schema, "The answer is JSON of the schema in this file");
+  auto* schema = command->add_option("--json-schema", flags->schema, "The answer is JSON of the schema in this file")
+                     ->check(kNotEmpty);
   auto* grammar =
-      command->add_option("--grammar", flags->grammar, "The answer belongs to the grammar in this file, GBNF or Lark");
-  auto* regex = command->add_option("--regex", flags->regex, "The answer matches this pattern (ECMA-262)");
+      command->add_option("--grammar", flags->grammar, "The answer belongs to the grammar in this file, GBNF or Lark")
+          ->check(kNotEmpty);
+  auto* regex =
+      command->add_option("--regex", flags->regex, "The answer matches this pattern (ECMA-262)")->check(kNotEmpty);
   command->add_flag("--any-order", flags->any_order, "With --json-schema: keys in any order, not as the schema has them")
       ->needs(schema);
   command->add_option("--whitespace", flags->whitespace, "With --json-schema: what may stand between tokens of JSON")

@@ -4,14 +4,17 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <regex>
+#include <sstream>
+#include <thread>
 
 #include "base/json.h"
 #include "commands.h"
 #include "fingerprint.h"
+#include "input.h"
 #include "serve/api.h"
 #include "serve/api_keys.h"
 #include "serve/constraints.h"
@@ -46,10 +49,14 @@ struct ServeFlags {
 // The keys of the file, one a line, and of the environment; none: everybody may use the server.
 Result<std::vector<std::string>> read_keys(const std::string& path) {
   std::vector<std::string> keys;
-  if (const char* key = std::getenv("UNISONO_API_KEY"); key && *key) keys.emplace_back(key);
+  if (const char* key = std::getenv("UNISONO_API_KEY")) {
+    if (*key == 0) return Error{"The environment variable UNISONO_API_KEY is empty: give it a key, or unset it.", "UNISONO_API_KEY"};
+    keys.emplace_back(key);
+  }
   if (path.empty()) return keys;
-  std::ifstream file(path);
-  if (!file) return Error{"The file of API keys '" + path + "' can't be read.", "--api-key-file"};
+  auto text = read_text(path);
+  if (!text) return text.error();
+  std::istringstream file(*text);
   for (std::string line; std::getline(file, line);) {
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
     if (!line.empty() && line[0] != '#') keys.push_back(line);
@@ -81,6 +88,24 @@ sigset_t hold_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
+
+// While it lives, one of the held signals ends the program at once: as long as the model loads there is nothing to drain.
+class EndsAtOnce {
+ public:
+  explicit EndsAtOnce(const sigset_t& signals)
+      : watcher_([signals](const std::stop_token& over) {
+          while (!over.stop_requested()) {
+            const timespec tick{.tv_sec = 0, .tv_nsec = 20'000'000};
+            const int signal = sigtimedwait(&signals, nullptr, &tick);
+            if (signal <= 0) continue;
+            pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+            std::raise(signal);
+          }
+        }) {}
+
+ private:
+  std::jthread watcher_;
+};
 
 // Until the first signal; then until everything has ended, at once after a second one.
 void run_until_signal(serve::HttpServer& server, const engine::Engine& engine, const sigset_t& signals,
@@ -140,6 +165,8 @@ serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::
 
 int run(const ServeFlags& flags) {
   const sigset_t signals = hold_signals();
+  std::signal(SIGPIPE, SIG_IGN);  // nobody has to read what the server says
+  std::optional<EndsAtOnce> loading(signals);
   auto keys = read_keys(flags.key_file);
   if (!keys) return complain(keys.error());
   auto session = open_session(flags.model, false,
@@ -152,6 +179,7 @@ int run(const ServeFlags& flags) {
   const std::string numerics = flags.model.activations + " " + kv_type_name(flags.model) + " " + std::to_string(model::kNumericsVersion);
   auto print = fingerprint(flags.model.model, numerics, (*session)->team);
   if (!print) return complain(print.error());
+  loading.reset();
   const engine::Loaded& loaded = *(*session)->loaded;
   (*session)->engine =
       std::make_unique<engine::Engine>((*session)->loaded->model, loaded.tokenizer, (*session)->team, options);
@@ -176,12 +204,14 @@ int run(const ServeFlags& flags) {
 
 void add_http_flags(CLI::App& command, ServeFlags& flags) {
   CLI::Option* certificates = command.add_option("--tls-cert", flags.tls_certificates,
-                                                 "PEM file of the server's certificate and what signs it: HTTPS only");
-  CLI::Option* key = command.add_option("--tls-key", flags.tls_key, "PEM file of its private key");
+                                                 "PEM file of the server's certificate and what signs it: HTTPS only")
+                                    ->check(kNotEmpty);
+  CLI::Option* key = command.add_option("--tls-key", flags.tls_key, "PEM file of its private key")->check(kNotEmpty);
   certificates->needs(key);
   key->needs(certificates);
   command.add_option("--cors-origin", flags.cors_origins,
                      "Origin whose web pages may use the server, as https://chat.example.org; *: all. May be repeated")
+      ->check(kOrigin)
       ->allow_extra_args(false);
   command.add_option("--max-connections", flags.max_connections, "Connections at once")
       ->check(CLI::Range(1, 1 << 20))
@@ -203,10 +233,12 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* command = app.add_subcommand("serve", "Serve a model over HTTP, for any OpenAI client");
   add_model_flags(*command, flags->model);
+  add_context_flags(*command, flags->model);
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")->capture_default_str();
   command->add_option("--port", flags->port, "Port to listen on; 0: a free one")->capture_default_str();
   command->add_option("--name", flags->name,
-                      "What clients call the model; by default the file's name without .gguf and number type");
+                      "What clients call the model; by default the file's name without .gguf and number type")
+      ->check(kNotEmpty);
   command->add_option("--token-budget", flags->token_budget, "Tokens computed in one step")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -225,7 +257,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   for (const auto& syntax : serve::tool_syntaxes()) syntaxes.emplace_back(syntax.name);
   command->add_option("--tool-syntax", flags->tool_syntax, "How the model writes calls of tools; by default as its chat template does")
       ->check(CLI::IsMember(syntaxes));
-  command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY");
+  command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY")->check(kNotEmpty);
   add_http_flags(*command, *flags);
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 
 #include "engine/window_blocks.h"
+#include "input.h"
 
 namespace unisono::apps {
 
@@ -17,14 +19,10 @@ namespace {
 // "512M", "2G", "1.5GiB", "1000000": bytes.
 Result<double> parse_size(const std::string& text) {
   const Error wrong{"'" + text + "' is no size: write a number with K, M or G, as in 2G.", "--kv-memory"};
-  size_t end = 0;
   double value = 0;
-  try {
-    value = std::stod(text, &end);
-  } catch (const std::exception&) {
-    return wrong;
-  }
-  std::string unit = text.substr(end);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return wrong;
+  const std::string unit(end, text.data() + text.size());
   if (!unit.empty()) {
     const size_t power = std::string("KMGT").find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
     const std::string rest = unit.substr(1);
@@ -111,14 +109,18 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                   "Number type of cached keys and values; auto: what goes with the activations, bf16 with int8, f16 with bf16, f32 with f32")
       ->check(CLI::IsMember({"auto", "f16", "bf16", "f32", "q8_0"}))
       ->capture_default_str();
+}
+
+void add_context_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--max-context", flags.max_context,
                   "Longest sequence in tokens; 0: the model's, or what --kv-memory holds")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str();
-  command.add_option(
-      "--kv-memory", flags.kv_memory,
-      "Memory for keys and values, as in 2G; default: a quarter of the free memory, at most 16 full contexts");
+  command
+      .add_option("--kv-memory", flags.kv_memory,
+                  "Memory for keys and values, as in 2G; default: a quarter of the free memory, at most 16 full contexts")
+      ->check(kNotEmpty);
 }
 
 double free_memory() {

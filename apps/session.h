@@ -23,8 +23,10 @@ struct ModelFlags {
   std::string kv_memory{};  // "2G"; empty: a quarter of the free memory, at most 16 full contexts
 };
 
-// Adds MODEL and the flags above.
+// Adds MODEL and the flags above but the last two.
 void add_model_flags(CLI::App& command, ModelFlags& flags);
+// Adds these, for commands that keep sequences in a cache of a size of their own.
+void add_context_flags(CLI::App& command, ModelFlags& flags);
 
 // What the flags say, for who loads without a session.
 Placement placement(const ModelFlags& flags);  // a note on stderr where the system refuses it

@@ -35,6 +35,9 @@ check "include graph" tools/check_includes.py
 check "the include checker itself" python3 tests/tools/check_includes_test.py
 check "no weak symbols in instruction-set objects" tools/check_isa_objects.sh build/release
 
+say "the command line"
+check "the command line" python3 tests/apps/command_line_test.py
+
 say "clients"
 code=0
 tests/api/run.sh --junitxml "$reports/pytest-api.xml" || code=$?

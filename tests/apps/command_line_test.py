@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""The program as a user meets it in a terminal or a script, with tiny random models: what is given wrong ends in one
+sentence and exit code 2, nothing given is ignored, and what can't be written doesn't count as done.
+
+UNISONO_BINARY: the program; by default build/release/unisono.
+"""
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("UNISONO_BINARY", str(ROOT / "build/release/unisono"))
+MODEL = str(ROOT / "tests/golden/tiny/llama.gguf")
+
+
+def unisono(*args, stdin="", stdout=subprocess.PIPE, **environment):
+    return subprocess.run([BINARY, *args], input=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True, errors="replace",
+                          timeout=60, env={**os.environ, **environment})
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def file(self, name, text):
+        path = Path(self.folder, name)
+        path.write_text(text)
+        return str(path)
+
+    def assert_refused(self, sentence, *args, **environment):
+        """Exit code 2 and, on standard error, this and no more than the hint at --help."""
+        ended = unisono(*args, **environment)
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""), (args, ended.stderr))
+        self.assertIn(sentence, ended.stderr)
+        self.assertEqual(len(ended.stderr.replace("Run with --help for more information.\n", "").splitlines()), 1, ended.stderr)
+
+    def test_what_cannot_be_read_is_named(self):
+        folder = self.folder
+        gone = folder + "/gone"
+        for why, path in (("Is a directory", folder), ("No such file or directory", gone)):
+            for command in (["tokenize", MODEL, "--file"], ["template", MODEL, "--messages"], ["run", MODEL, "--file"],
+                            ["run", MODEL, "hi", "--json-schema"], ["run", MODEL, "hi", "--grammar"], ["perplexity", MODEL],
+                            ["serve", MODEL, "--port", "0", "--api-key-file"]):
+                self.assert_refused(f"Can't read '{path}': {why}.", *command, path)
+        self.assert_refused("Is a directory", "bench", "grammar", folder, "--tokenizer", MODEL)
+        broken = self.file("broken.json", '{"type": ')
+        self.assert_refused(f"'{broken}': Not valid JSON", "run", MODEL, "hi", "--json-schema", broken)
+        self.assert_refused(f"'{broken}': Not valid JSON", "template", MODEL, "--messages", broken)
+        self.assert_refused("--regex: ", "run", MODEL, "hi", "--regex", "(")
+
+    # An unset variable in a script must not open a server, or lift a constraint.
+    def test_empty_values_are_refused(self):
+        for command in (["run", MODEL, "hi", "--max-tokens", "1"], ["serve", MODEL, "--port", "0"], ["tokenize", MODEL],
+                        ["template", MODEL], ["perplexity", MODEL]):
+            flags = {"run": ["--json-schema", "--grammar", "--regex", "--file", "--kv-memory"],
+                     "serve": ["--api-key-file", "--tls-cert", "--tls-key", "--cors-origin", "--name", "--kv-memory"],
+                     "tokenize": ["--file"], "template": ["--messages"], "perplexity": ["--kl"]}[command[0]]
+            for flag in flags:
+                others = {"--tls-cert": ["--tls-key", "x"], "--tls-key": ["--tls-cert", "x"]}.get(flag, [])
+                self.assert_refused(flag, *command, flag, "", *others)
+        self.assert_refused("UNISONO_API_KEY is empty", "serve", MODEL, "--port", "0", UNISONO_API_KEY="")
+        self.assert_refused("The prompt is empty", "run", MODEL, "")
+
+    def test_an_empty_text_is_a_text(self):
+        self.assertEqual(unisono("tokenize", MODEL, "", "--ids", stdin="not this").stdout, "[]\n")
+        self.assertEqual(unisono("tokenize", MODEL, "--ids", stdin="hi").stdout, "[104,105]\n")
+
+    # An empty system message isn't none: many templates have one of their own for that.
+    def test_an_empty_system_message_is_one(self):
+        def prompt_tokens(*flags):
+            return json.loads(unisono("run", MODEL, "hi", "--max-tokens", "1", "--json", *flags).stdout)["prompt_tokens"]
+        self.assertGreater(prompt_tokens("--system", ""), prompt_tokens())
+
+    def test_flags_that_contradict_are_refused(self):
+        self.assert_refused("not both", "tokenize", MODEL, "hi", "--file", self.file("text", "other"))
+        self.assert_refused("not both", "run", MODEL, "hi", "--file", self.file("text", "other"))
+        for flag in ("--context", "--chunks"):
+            self.assert_refused(flag, "perplexity", MODEL, "--kl", "x", flag, "2")
+        for command in (["perplexity", MODEL, "x"], ["bench", MODEL]):  # they keep no cache of a size of its own
+            self.assert_refused("not expected", *command, "--kv-memory", "1G")
+
+    def test_values_out_of_range_are_refused(self):
+        for seed in ("99999999999999999999", "1.5", "x", "-9223372036854775809"):
+            self.assert_refused("--seed", "run", MODEL, "hi", "--seed", seed)
+        for size in ("0x10M", " 20M", "nan", "-1G", "2Q", "2Gb", "G", "1e99"):
+            self.assert_refused("is no size", "run", MODEL, "hi", "--kv-memory", size)
+        for origin in ("chat.example.org", "https://chat.example.org/", "https://", "https://Chat.example.org", "http://*.org"):
+            self.assert_refused("is no origin", "serve", MODEL, "--port", "0", "--cors-origin", origin)
+
+    def test_seeds_of_64_bits_are_taken(self):
+        for seed in ("0", "18446744073709551615", "-9223372036854775808"):
+            ended = unisono("run", MODEL, "hi", "--seed", seed, "--max-tokens", "1", "--temperature", "1")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+
+    def test_output_that_could_not_be_written_is_told(self):
+        long = self.file("long", "word " * 50_000)
+        for command in (["info", MODEL], ["template", MODEL], ["tokenize", MODEL, "hi"], ["tokenize", MODEL, "--file", long],
+                        ["run", MODEL, "hi", "--max-tokens", "2"], ["run", MODEL, "hi", "--max-tokens", "2", "--json"],
+                        ["--help"]):
+            with open("/dev/full", "w") as full:
+                ended = unisono(*command, stdout=full)
+            self.assertEqual(ended.returncode, 1, (command, ended.stderr))
+            self.assertIn("No space left on device.", ended.stderr)
+
+    def test_closed_streams_are_not_written_into(self):
+        """The model must not get the number of standard output."""
+        script = '"$0" "$@" >&-'
+        ended = subprocess.run(["bash", "-c", script, BINARY, "tokenize", MODEL, "hi"], stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("Can't write to standard output: Bad file descriptor.", ended.stderr)
+
+
+class Serve(unittest.TestCase):
+    def test_a_signal_ends_it_while_the_model_loads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = folder + "/model.gguf"
+            os.mkfifo(model)  # opening it waits for a writer, as reading a large file does for the disk
+            for number in (signal.SIGINT, signal.SIGTERM):
+                server = subprocess.Popen([BINARY, "serve", model, "--port", "0"])
+                time.sleep(0.5)
+                server.send_signal(number)
+                try:
+                    self.assertEqual(server.wait(timeout=10), -number)
+                finally:
+                    server.kill()
+                    server.wait()
+
+    def test_it_outlives_who_read_its_first_lines(self):
+        server = subprocess.Popen([BINARY, "serve", MODEL, "--port", "0"], stdout=subprocess.PIPE, text=True)
+        try:
+            while "Listening" not in server.stdout.readline():
+                self.assertIsNone(server.poll())
+            server.stdout.close()
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(timeout=20), 0)
+        finally:
+            server.kill()
+            server.wait()
+
+
+class Chat(unittest.TestCase):
+    def talk(self, *lines, flags=()):
+        """What a session at a terminal shows; the lines are typed one after another, each after the prompt."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(BINARY, [BINARY, "chat", MODEL, "--max-tokens", "2", *flags])
+        shown = b""
+        for line in [*lines, None]:
+            end = time.monotonic() + 30
+            while time.monotonic() < end:
+                if line is not None and shown.endswith(b"> "):
+                    break
+                if select.select([terminal], [], [], 0.1)[0]:
+                    try:
+                        shown += os.read(terminal, 65536)
+                    except OSError:  # it has ended
+                        break
+            if line is not None:
+                typed, interrupt, _ = line.partition("\x03")
+                os.write(terminal, typed.encode())
+                if interrupt:
+                    time.sleep(0.3)  # until what was typed is read, and more waited for
+                    os.write(terminal, b"\x03")
+                shown += b"|"
+        os.close(terminal)
+        deadline = time.monotonic() + 10
+        while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        self.assertTrue(os.WIFEXITED(ended[1]) and os.WEXITSTATUS(ended[1]) == 0, shown)
+        return shown.decode(errors="replace")
+
+    def prompts(self, shown):
+        """How many tokens each prompt had."""
+        return [int(part.rsplit("[", 1)[1]) for part in shown.split(" tokens in:")[:-1]]
+
+    def test_one_line_may_hold_a_whole_quoted_message(self):
+        one, = self.prompts(self.talk("hi there\n", "/quit\n"))
+        for typed in ('"""hi there"""\n', '"""hi""" there\n', '"""\nhi there\n"""\n'):
+            self.assertEqual(self.prompts(self.talk(typed, "/quit\n")), [one], typed)
+
+    def test_clear_keeps_the_system_message_that_holds(self):
+        first, again, without = self.prompts(self.talk("/system Be brief.\n", "hi\n", "/clear\n", "hi\n", "/system\n", "hi\n", "\x04"))
+        self.assertEqual(first, again)
+        self.assertLess(without, first)
+        none, = self.prompts(self.talk("/systematic\n", "hi\n", "\x04"))  # no command: shows the help
+        self.assertEqual(none, without)
+
+    def test_ctrl_c_at_the_prompt_leaves(self):
+        self.assertEqual(self.prompts(self.talk("hi\n", "\x03")), self.prompts(self.talk("hi\n", "\x04")))
+        self.assertEqual(self.prompts(self.talk('"""half a message\n\x03')), [])  # and takes what was begun along
+
+
+if __name__ == "__main__":
+    unittest.main()
