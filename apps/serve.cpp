@@ -98,6 +98,7 @@ class EndsAtOnce {
             const timespec tick{.tv_sec = 0, .tv_nsec = 20'000'000};
             const int signal = sigtimedwait(&signals, nullptr, &tick);
             if (signal <= 0) continue;
+            std::signal(signal, SIG_DFL);  // a shell's background jobs are started with SIGINT ignored
             pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
             std::raise(signal);
           }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/quoted.h"
 #include "checkpoint/gguf.h"
 #include "checkpoint/gguf_types.h"
 #include "checkpoint/name_index.h"

@@ -1,4 +1,4 @@
-// How a damaged or unsupported file is told about: names from the file made safe to print, and the sentences around them.
+// How a damaged or unsupported file is told about, with its keys and tensors by name.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "base/result.h"
 
 namespace unisono::checkpoint {
-
-// 'name', with bytes outside printable ASCII as \xNN and at most 80 of the name's bytes.
-std::string quoted(std::string_view name);
 
 // "Key 'general.alignment' <rest>." and "Tensor 'output.weight' <rest>."
 Error key_error(std::string_view key, const std::string& rest);

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <map>
 
+#include "base/quoted.h"
+#include "text/unicode.h"
+
 namespace unisono::engine {
 
 namespace {
@@ -120,12 +123,13 @@ void read_rope(Keys& keys, const Arch& arch, Hparams& h) {
   const std::string scaling = keys.string("rope.scaling.type").value_or("");
   const float factor = keys.number("rope.scaling.factor").value_or(1.0f);
   if (scaling != "" && scaling != "none" && scaling != "linear")
-    keys.refuse("rope.scaling.type", "is '" + scaling + "'; supported are 'none' and 'linear'");
+    keys.refuse("rope.scaling.type", "is " + quoted(scaling) + "; supported are 'none' and 'linear'");
   if (scaling != "none") h.rope_scale = factor;
   if (!(h.rope_scale > 0)) keys.refuse("rope.scaling.factor", "must be positive");
 }
 
-// End tokens are a set: the file's eos and eot, and the control tokens that end a turn in some family, known by their text.
+// End tokens are a set: the file's eos and eot, and the markers that end a turn in some family, known by their text: control
+// tokens, or user-defined ones, as older converters call them.
 constexpr std::array<std::string_view, 14> kEndTexts = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>",      "<|call|>", "<end_of_turn>",    "<|endoftext|>",
     "<|eom_id|>", "[EOT]",      "[EOS]",   "<|end_of_text|>", "<turn|>",  "<|tool_response>", "<｜end▁of▁sentence｜>"};
@@ -147,9 +151,10 @@ Result<std::vector<text::TokenId>> read_end_tokens(const Checkpoint& file) {
   auto types = file.integers("tokenizer.ggml.token_type", INT32_MIN, INT32_MAX);
   if (!types) return types.error();
   for (size_t i = 0; i < (*tokens)->size(); i++) {
-    const bool control =
-        types->has_value() && i < (*types)->size() && (**types)[i] == static_cast<int>(text::TokenType::control);
-    if (control && std::find(kEndTexts.begin(), kEndTexts.end(), (**tokens)[i]) != kEndTexts.end())
+    const int64_t type = types->has_value() && i < (*types)->size() ? (**types)[i] : 0;
+    const bool marker =
+        type == static_cast<int>(text::TokenType::control) || type == static_cast<int>(text::TokenType::user_defined);
+    if (marker && std::find(kEndTexts.begin(), kEndTexts.end(), (**tokens)[i]) != kEndTexts.end())
       add(static_cast<text::TokenId>(i));
   }
   return ends;
@@ -170,11 +175,22 @@ class Tensors : public model::TensorSource {
  public:
   explicit Tensors(const Checkpoint& file) : file_(file) {}
   const TensorView* find(std::string_view name) const override { return file_.find(name); }
+  std::vector<std::string_view> names() const override {
+    std::vector<std::string_view> all;
+    for (const auto& tensor : file_.tensors()) all.push_back(tensor.name);
+    return all;
+  }
   void release(std::span<const std::byte> bytes) const override { file_.release(bytes); }
 
  private:
   const Checkpoint& file_;
 };
+
+// The text itself where a terminal and JSON can take it.
+std::string printable(std::string_view text) {
+  const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  return control || text::valid_prefix(text) < text.size() ? quoted(text) : std::string(text);
+}
 
 std::string families() {
   std::string list;
@@ -229,15 +245,15 @@ Result<Description> describe(const Checkpoint& file, const std::string& path) {
   Description d;
   d.arch = model::find_arch(**family);
   if (d.arch == nullptr)
-    return Error{"The file's model family is '" + std::string(**family) +
-                     "', which is not supported (supported: " + families() + ").",
+    return Error{"The file's model family is " + quoted(**family) +
+                     ", which is not supported (supported: " + families() + ").",
                  "general.architecture"};
   auto hparams = read_hparams(file, *d.arch);
   if (!hparams) return hparams.error();
   d.hparams = *hparams;
   auto name = file.string("general.name");
   if (!name) return name.error();
-  d.name = name->has_value() ? std::string(**name) : path.substr(path.find_last_of('/') + 1);
+  d.name = name->has_value() ? printable(**name) : path.substr(path.find_last_of('/') + 1);
   auto chat = file.string("tokenizer.chat_template");
   if (!chat) return chat.error();
   if (chat->has_value()) d.chat_template = std::string(**chat);
@@ -269,7 +285,7 @@ Result<text::Tokenizer> load_tokenizer(const Checkpoint& file) {
     spec.kind = text::TokenizerKind::sentencepiece_bpe;
   } else {
     return Error{
-        "The file's tokenizer is of kind '" + std::string(**kind) + "', which is not supported (supported: gpt2, llama).",
+        "The file's tokenizer is of kind " + quoted(**kind) + ", which is not supported (supported: gpt2, llama).",
         "tokenizer.ggml.model"};
   }
   auto pre = file.string("tokenizer.ggml.pre");

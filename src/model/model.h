@@ -34,6 +34,8 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
   virtual const TensorView* find(std::string_view name) const = 0;  // null: absent
+  // Of all tensors there are, so that none is passed over in silence; a source that can't tell gives none.
+  virtual std::vector<std::string_view> names() const { return {}; }
   // These bytes of a tensor are packed: their memory may go until they are read again. By any thread.
   virtual void release(std::span<const std::byte>) const {}
 };
@@ -41,7 +43,7 @@ class TensorSource {
 class Model {
  public:
   // Binds and packs the weights with all threads of `team`. Refused with a sentence: a missing tensor, a wrong shape or
-  // type. progress, if given, is called from the calling thread with (done, total) bytes.
+  // type, a tensor that the family has no use for here. progress, if given, is called from the calling thread with (done, total) bytes.
   static Result<Model> load(const Arch& arch, const Hparams& hparams, const TensorSource& source, const ModelOptions& options,
                             ThreadTeam& team, void (*progress)(void*, size_t, size_t) = nullptr, void* progress_context = nullptr);
   Model(Model&&) noexcept;

@@ -1,10 +1,13 @@
 #include "model/weights.h"
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 
+#include "base/quoted.h"
 #include "kernels/quant.h"
 
 namespace unisono::model {
@@ -47,11 +50,21 @@ class Binder {
     return out;
   }
   bool has(const std::string& name) const { return source_.find(name) != nullptr; }
+  // To be called last: what the file has and nobody asked for would be missing from the sums.
+  void refuse_unread(const Arch& arch) {
+    for (const std::string_view name : source_.names()) {
+      if (read_.contains(name) || is_beside_text(name)) continue;
+      keep(Error{"The file has the tensor " + quoted(name) + ", which is not supported in the family '" +
+                     std::string(arch.gguf_name) + "': answers without it would be wrong.",
+                 std::string(name)});
+    }
+  }
   const std::optional<Error>& error() const { return error_; }
 
  private:
   const TensorView* need(const std::string& name) {
     const TensorView* view = source_.find(name);
+    read_.insert(name);
     if (view == nullptr) keep(Error{"The file has no tensor '" + name + "', which a model of this family needs.", name});
     return view;
   }
@@ -59,7 +72,14 @@ class Binder {
     if (!result.ok() && !error_) error_ = result.error();
     return result.ok();
   }
+  // Of a model's eyes and ears, which text goes without, and the frequencies of rotations, which are computed.
+  static bool is_beside_text(std::string_view name) {
+    return name.starts_with("v.") || name.starts_with("a.") || name.starts_with("mm.") ||
+           name.find(".attn_rot_embd") != std::string_view::npos;
+  }
+
   const TensorSource& source_;
+  std::set<std::string, std::less<>> read_{};
   std::optional<Error> error_{};
 };
 
@@ -259,6 +279,7 @@ Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSou
   if (bind.has("output.weight")) head = bind.matrix("output.weight", h.vocab_size, h.d_model);
   if (bind.has("rope_freqs.weight")) w.rope_factors = bind.vector("rope_freqs.weight", h.rope_dims / 2);
   for (int i = 0; i < h.n_layers && !bind.error(); i++) w.layers.push_back(bind_layer(bind, arch, h, i, dial));
+  bind.refuse_unread(arch);
   if (bind.error()) return *bind.error();
   w.head = Linear({{"head", head, {}}}, dial);
   pack_all(w, source, team, progress, progress_context);

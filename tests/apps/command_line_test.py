@@ -119,13 +119,28 @@ class CommandLine(unittest.TestCase):
         self.assertIn("Can't write to standard output: Bad file descriptor.", ended.stderr)
 
 
+    def test_what_a_file_calls_itself_is_safe_to_print(self):
+        whole = Path(MODEL).read_bytes()
+        model = Path(self.folder, "model.gguf")
+        model.write_bytes(whole.replace(b"tiny random llama", b"tiny\x1b[2J\xff\n  llama"))
+        self.assertEqual(json.loads(unisono("info", str(model), "--json").stdout)["name"], r"'tiny\x1b[2J\xff\x0a  llama'")
+        self.assertNotIn("\x1b", unisono("info", str(model)).stdout)
+        for key, value, said in ((b"general.architecture", b"llama", "model family is"),
+                                 (b"tokenizer.ggml.model", b"gpt2", "tokenizer is of kind")):
+            at = whole.index(key) + len(key) + 12  # behind the value's type and length
+            model.write_bytes(whole[:at] + b"\x1b[2J\n"[:len(value)] + whole[at + len(value):])
+            self.assert_refused(said + r" '\x1b[2J", "run", str(model), "hi")
+
+
 class Serve(unittest.TestCase):
     def test_a_signal_ends_it_while_the_model_loads(self):
         with tempfile.TemporaryDirectory() as folder:
             model = folder + "/model.gguf"
             os.mkfifo(model)  # opening it waits for a writer, as reading a large file does for the disk
             for number in (signal.SIGINT, signal.SIGTERM):
-                server = subprocess.Popen([BINARY, "serve", model, "--port", "0"])
+                # As a background job of a shell, which ignores SIGINT.
+                server = subprocess.Popen([BINARY, "serve", model, "--port", "0"],
+                                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
                 time.sleep(0.5)
                 server.send_signal(number)
                 try:

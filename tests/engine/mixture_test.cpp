@@ -117,6 +117,8 @@ TEST(MixtureFile, ContradictoryOrUnknownKeysAreRefusedByName) {
 MixtureFile shared_file() {
   MixtureFile file{.family = "qwen2moe"};
   file.keys["expert_shared_feed_forward_length"] = 64u;
+  file.tensors.erase("blk.0.attn_q_norm.weight");
+  file.tensors.erase("blk.0.attn_k_norm.weight");
   file.tensors["blk.0.attn_q.bias"] = {32};
   file.tensors["blk.0.attn_k.bias"] = file.tensors["blk.0.attn_v.bias"] = {16};
   file.tensors["blk.0.ffn_gate_inp_shexp.weight"] = {32};
@@ -170,6 +172,23 @@ TEST(MixtureFile, TensorsOfOtherShapesAreRefusedByName) {
   MixtureFile fewer;
   fewer.keys["expert_count"] = 3u;
   expect_refused(fewer, "blk.0.ffn_gate_inp.weight", "has shape");
+}
+
+// A file may have more than its family's models usually do, as llama's with a bias after attention: left out of the sums, it
+// would change answers, and nobody would know.
+TEST(MixtureFile, TensorsThatNobodyReadsAreRefusedByName) {
+  for (const char* name : {"blk.0.attn_output.bias", "blk.0.ffn_up_exps.bias", "blk.0.attn_k.bias", "blk.1.attn_norm.weight",
+                           "output.bias", "position_embd.weight"}) {
+    MixtureFile file;
+    file.tensors[name] = {32};
+    expect_refused(file, name, "not supported in the family 'qwen3moe'");
+  }
+  MixtureFile seeing;  // of other senses text needs nothing
+  seeing.tensors["v.blk.0.attn_q.weight"] = seeing.tensors["mm.0.weight"] = {32, 32};
+  EXPECT_EQ(seeing.refusal(), "");
+  MixtureFile hostile;
+  hostile.tensors["blk.0.\x1b[2J"] = {32};
+  expect_refused(hostile, "blk.0.\\x1b[2J", "not supported");
 }
 
 // Weights of which some are put to one value.
