@@ -92,6 +92,7 @@ class Chat {
     interrupted = false;
     if (!answer) return take_back(answer.error());
     fmt::print("\n");
+    std::fflush(stdout);
     fmt::print(stderr, "[{}]\n", speed_line(*answer));
     messages_.push_back(JsonObject{{"role", "assistant"}, {"content", answer->text}});
     if (flags_.sampling.temperature > 0) flags_.sampling.seed++;  // the same question again may get another answer

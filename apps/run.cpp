@@ -116,6 +116,7 @@ int run(const RunFlags& flags) {
     print_json(flags, *answer);
   } else {
     fmt::print("\n");
+    std::fflush(stdout);  // before what follows on the other stream
     fmt::print(stderr, "{}\n", speed_line(*answer));
   }
   return 0;

@@ -74,6 +74,11 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(unisono("tokenize", MODEL, "", "--ids", stdin="not this").stdout, "[]\n")
         self.assertEqual(unisono("tokenize", MODEL, "--ids", stdin="hi").stdout, "[104,105]\n")
 
+    def test_an_answer_ends_before_its_speed_is_told(self):
+        both = subprocess.run([BINARY, "run", MODEL, "hi", "--max-tokens", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", timeout=60).stdout
+        self.assertRegex(both, r"\n\d+ tokens in: [^\n]*\n$")
+
     # An empty system message isn't none: many templates have one of their own for that.
     def test_an_empty_system_message_is_one(self):
         def prompt_tokens(*flags):
