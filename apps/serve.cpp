@@ -50,7 +50,8 @@ struct ServeFlags {
 Result<std::vector<std::string>> read_keys(const std::string& path) {
   std::vector<std::string> keys;
   if (const char* key = std::getenv("UNISONO_API_KEY")) {
-    if (*key == 0) return Error{"The environment variable UNISONO_API_KEY is empty: give it a key, or unset it.", "UNISONO_API_KEY"};
+    if (*key == 0)
+      return Error{"The environment variable UNISONO_API_KEY is empty: give it a key, or unset it.", "UNISONO_API_KEY"};
     keys.emplace_back(key);
   }
   if (path.empty()) return keys;
@@ -204,14 +205,16 @@ int run(const ServeFlags& flags) {
 }  // namespace
 
 void add_http_flags(CLI::App& command, ServeFlags& flags) {
-  CLI::Option* certificates = command.add_option("--tls-cert", flags.tls_certificates,
-                                                 "PEM file of the server's certificate and what signs it: HTTPS only")
-                                    ->check(kNotEmpty);
+  CLI::Option* certificates = command
+                                  .add_option("--tls-cert", flags.tls_certificates,
+                                              "PEM file of the server's certificate and what signs it: HTTPS only")
+                                  ->check(kNotEmpty);
   CLI::Option* key = command.add_option("--tls-key", flags.tls_key, "PEM file of its private key")->check(kNotEmpty);
   certificates->needs(key);
   key->needs(certificates);
-  command.add_option("--cors-origin", flags.cors_origins,
-                     "Origin whose web pages may use the server, as https://chat.example.org; *: all. May be repeated")
+  command
+      .add_option("--cors-origin", flags.cors_origins,
+                  "Origin whose web pages may use the server, as https://chat.example.org; *: all. May be repeated")
       ->check(kOrigin)
       ->allow_extra_args(false);
   command.add_option("--max-connections", flags.max_connections, "Connections at once")
@@ -237,8 +240,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_context_flags(*command, flags->model);
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")->capture_default_str();
   command->add_option("--port", flags->port, "Port to listen on; 0: a free one")->capture_default_str();
-  command->add_option("--name", flags->name,
-                      "What clients call the model; by default the file's name without .gguf and number type")
+  command
+      ->add_option("--name", flags->name,
+                   "What clients call the model; by default the file's name without .gguf and number type")
       ->check(kNotEmpty);
   command->add_option("--token-budget", flags->token_budget, "Tokens computed in one step")
       ->check(CLI::Range(1, 1 << 20))
@@ -258,7 +262,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   for (const auto& syntax : serve::tool_syntaxes()) syntaxes.emplace_back(syntax.name);
   command->add_option("--tool-syntax", flags->tool_syntax, "How the model writes calls of tools; by default as its chat template does")
       ->check(CLI::IsMember(syntaxes));
-  command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY")->check(kNotEmpty);
+  command->add_option("--api-key-file", flags->key_file, "File of API keys, one a line; also UNISONO_API_KEY")
+      ->check(kNotEmpty);
   add_http_flags(*command, *flags);
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }

@@ -128,8 +128,8 @@ void read_rope(Keys& keys, const Arch& arch, Hparams& h) {
   if (!(h.rope_scale > 0)) keys.refuse("rope.scaling.factor", "must be positive");
 }
 
-// End tokens are a set: the file's eos and eot, and the markers that end a turn in some family, known by their text: control
-// tokens, or user-defined ones, as older converters call them.
+// End tokens are a set: the file's eos and eot, and the markers that end a turn in some family, known by their text:
+// control tokens, or user-defined ones, as older converters call them.
 constexpr std::array<std::string_view, 14> kEndTexts = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>",      "<|call|>", "<end_of_turn>",    "<|endoftext|>",
     "<|eom_id|>", "[EOT]",      "[EOS]",   "<|end_of_text|>", "<turn|>",  "<|tool_response>", "<｜end▁of▁sentence｜>"};
@@ -245,9 +245,9 @@ Result<Description> describe(const Checkpoint& file, const std::string& path) {
   Description d;
   d.arch = model::find_arch(**family);
   if (d.arch == nullptr)
-    return Error{"The file's model family is " + quoted(**family) +
-                     ", which is not supported (supported: " + families() + ").",
-                 "general.architecture"};
+    return Error{
+        "The file's model family is " + quoted(**family) + ", which is not supported (supported: " + families() + ").",
+        "general.architecture"};
   auto hparams = read_hparams(file, *d.arch);
   if (!hparams) return hparams.error();
   d.hparams = *hparams;
@@ -284,9 +284,8 @@ Result<text::Tokenizer> load_tokenizer(const Checkpoint& file) {
   } else if (**kind == "llama") {
     spec.kind = text::TokenizerKind::sentencepiece_bpe;
   } else {
-    return Error{
-        "The file's tokenizer is of kind " + quoted(**kind) + ", which is not supported (supported: gpt2, llama).",
-        "tokenizer.ggml.model"};
+    return Error{"The file's tokenizer is of kind " + quoted(**kind) + ", which is not supported (supported: gpt2, llama).",
+                 "tokenizer.ggml.model"};
   }
   auto pre = file.string("tokenizer.ggml.pre");
   if (!pre) return pre.error();

@@ -43,7 +43,8 @@ class TensorSource {
 class Model {
  public:
   // Binds and packs the weights with all threads of `team`. Refused with a sentence: a missing tensor, a wrong shape or
-  // type, a tensor that the family has no use for here. progress, if given, is called from the calling thread with (done, total) bytes.
+  // type, a tensor that the family has no use for here. progress, if given, is called from the calling thread with (done,
+  // total) bytes.
   static Result<Model> load(const Arch& arch, const Hparams& hparams, const TensorSource& source, const ModelOptions& options,
                             ThreadTeam& team, void (*progress)(void*, size_t, size_t) = nullptr, void* progress_context = nullptr);
   Model(Model&&) noexcept;

@@ -174,11 +174,11 @@ TEST(MixtureFile, TensorsOfOtherShapesAreRefusedByName) {
   expect_refused(fewer, "blk.0.ffn_gate_inp.weight", "has shape");
 }
 
-// A file may have more than its family's models usually do, as llama's with a bias after attention: left out of the sums, it
-// would change answers, and nobody would know.
+// A file may have more than its family's models usually do, as llama's with a bias after attention: left out of the sums,
+// it would change answers, and nobody would know.
 TEST(MixtureFile, TensorsThatNobodyReadsAreRefusedByName) {
-  for (const char* name : {"blk.0.attn_output.bias", "blk.0.ffn_up_exps.bias", "blk.0.attn_k.bias", "blk.1.attn_norm.weight",
-                           "output.bias", "position_embd.weight"}) {
+  for (const char* name : {"blk.0.attn_output.bias", "blk.0.ffn_up_exps.bias", "blk.0.attn_k.bias",
+                           "blk.1.attn_norm.weight", "output.bias", "position_embd.weight"}) {
     MixtureFile file;
     file.tensors[name] = {32};
     expect_refused(file, name, "not supported in the family 'qwen3moe'");
