@@ -3,6 +3,7 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_stack.hpp>
+#include <charconv>
 #include <cmath>
 #include <unordered_set>
 #include <vector>
@@ -24,7 +25,7 @@ struct Handler {
 
   boost::json::value_stack stack{};
   std::vector<std::unordered_set<std::string>> keys{};  // of the objects that are open
-  std::string key{};
+  std::string key{}, number{};
   std::string refusal{};
 
   bool refuse(std::string why, error_code& failure) {
@@ -72,17 +73,27 @@ struct Handler {
     stack.push_string(part);
     return true;
   }
-  bool on_number_part(string_view, error_code&) { return true; }
+  bool on_number_part(string_view part, error_code&) {
+    number.append(part.data(), part.size());
+    return true;
+  }
   bool on_int64(int64_t i, string_view, error_code&) {
+    number.clear();
     stack.push_int64(i);
     return true;
   }
   bool on_uint64(uint64_t u, string_view, error_code&) {
+    number.clear();
     stack.push_uint64(u);
     return true;
   }
-  bool on_double(double d, string_view, error_code& failure) {
-    if (!std::isfinite(d)) return refuse("a number is too large", failure);
+  // about: Boost.JSON's own reading, which may be some units in the last place away from the text's.
+  bool on_double(double about, string_view part, error_code& failure) {
+    number.append(part.data(), part.size());
+    double d = 0;  // stays 0 where the text's is smaller than any
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), d);
+    if (error == std::errc::result_out_of_range && std::abs(about) > 1) return refuse("a number is too large", failure);
+    number.clear();
     stack.push_double(d);
     return true;
   }

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <random>
+
 namespace unisono {
 namespace {
 
@@ -18,6 +23,26 @@ TEST(ParseJson, RefusesWhatTwoReadersReadDifferently) {
     EXPECT_FALSE(value.ok()) << text;
   }
   EXPECT_NE(parse_json(R"({"a":1,"a":2})").error().message.find("'a' stands twice"), std::string::npos);
+}
+
+TEST(ParseJson, ReadsTheNearestDouble) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 100'000; ++i) {
+    const double wanted = std::bit_cast<double>(random());
+    if (!std::isfinite(wanted)) continue;
+    char text[64];
+    *std::to_chars(text, text + sizeof text - 1, wanted).ptr = 0;
+    const auto value = parse_json(std::string(text) + " ");
+    ASSERT_TRUE(value.ok()) << text;
+    if (value->is_double()) {
+      ASSERT_EQ(value->get_double(), wanted) << text;
+    }
+  }
+  EXPECT_EQ(parse_json("-23.296321319662194")->get_double(), -23.296321319662194);
+  EXPECT_EQ(parse_json("[1.5, 2e-999, 3.25]")->get_array()[1].get_double(), 0);
+  EXPECT_EQ(parse_json("1.7976931348623157e308")->get_double(), 1.7976931348623157e308);
+  EXPECT_FALSE(parse_json("1.7976931348623159e308").ok());
+  EXPECT_FALSE(parse_json("-1e400").ok());
 }
 
 TEST(ParseJson, TheSameKeyMayStandInDifferentObjects) {
