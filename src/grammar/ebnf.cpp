@@ -212,6 +212,23 @@ std::vector<std::pair<NodeId, size_t>> Ebnf::left_calls(uint32_t index) {
   return out;
 }
 
+// The nodes of the rule that can be reached over a terminal or a call.
+std::vector<NodeId> Ebnf::after_reading(uint32_t index) {
+  std::vector<NodeId> todo{rules_[index].begin}, out;
+  std::unordered_map<NodeId, bool> met{{todo[0], false}};  // true: something was read
+  for (size_t i = 0; i < todo.size(); ++i)
+    for (const RuleEdge& edge : core_.rules.peek(todo[i]).edges) {
+      const bool reads = met[todo[i]] || edge.kind != RuleEdge::Kind::free;
+      const auto [it, fresh] = met.try_emplace(edge.target, reads);
+      const bool later = !fresh && reads && !it->second;
+      if (later) it->second = true;
+      if (fresh || later) todo.push_back(edge.target);
+    }
+  for (const auto& [node, read] : met)
+    if (read) out.push_back(node);
+  return out;
+}
+
 // a: a x | y is y x*: where the rule ends, x may follow.
 bool Ebnf::unroll_left_recursion() {
   for (auto& [begin, index] : by_begin_) {
@@ -224,6 +241,13 @@ bool Ebnf::unroll_left_recursion() {
       edges.erase(edges.begin() + long(it->second));
       core_.rules.peek(rules_[index].end).free(target);
     }
+    // Where something was read before it, the call was none at the beginning, and is missed now.
+    const std::vector<NodeId> later = after_reading(index);
+    for (const auto& [node, edge] : own)
+      if (std::find(later.begin(), later.end(), node) != later.end()) {
+        error_ = "the rule `" + rules_[index].name + "` begins with itself behind what may be empty; write it as a repetition";
+        return false;
+      }
   }
   // What is left leads from rule to rule.
   std::unordered_map<uint32_t, int> state;

@@ -64,6 +64,7 @@ class Ebnf {
   void read(RegexId language, NodeId from, NodeId to);
   void find_nullable();
   std::vector<std::pair<NodeId, size_t>> left_calls(uint32_t rule);
+  std::vector<NodeId> after_reading(uint32_t rule);
   bool unroll_left_recursion();
   bool drop_barren(NodeId root);
   bool check_names(const Expression& e, int depth);

@@ -41,6 +41,19 @@ TEST(Gbnf, RefusesWithASentence) {
   }
 }
 
+// What can't be unrolled is refused: nothing of the language is lost in silence.
+TEST(Gbnf, RulesThatBeginWithThemselves) {
+  const GrammarPtr sums = made(Grammar::from_gbnf("root ::= root \"+\" root | root? \"!\" | \"a\""));
+  for (const char* text : {"a", "a+a", "a+a+a", "!", "a!", "a+a!!+!"}) EXPECT_TRUE(takes(sums, text)) << text;
+  for (const char* text : {"a+", "+a", "aa"}) EXPECT_FALSE(takes(sums, text)) << text;
+  for (const char* text : {"root ::= \"o\"? root \"x\" | \"y\"", "root ::= root* \"x\" | \"y\"", "root ::= root root | \"y\" | \"\"",
+                           "root ::= opt root \"x\" | \"y\"\nopt ::= \"(\" opt \")\" | \"\""}) {
+    const auto grammar = Grammar::from_gbnf(text);
+    ASSERT_FALSE(grammar.ok()) << text;
+    EXPECT_NE(grammar.error().message.find("begins with itself"), std::string::npos) << grammar.error().message;
+  }
+}
+
 TEST(Lark, ReadsTheCommonSubset) {
   const GrammarPtr grammar = made(Grammar::from_lark(R"x(
 // a calculator
