@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
 
 namespace unisono::grammar {
 
@@ -50,17 +51,27 @@ constexpr struct {
 } kGroups[] = {{'L', "Letter"}, {'M', "Mark"},      {'N', "Number"}, {'P', "Punctuation"},
                {'S', "Symbol"}, {'Z', "Separator"}, {'C', "Other"}};
 
-CharSet of_categories(uint64_t wanted) {
-  std::vector<CharRange> ranges;
-  for (uint32_t c = 0; c <= kMaxChar; ++c) {
-    if (!((wanted >> utf8proc_category(int32_t(c))) & 1)) continue;
-    if (!ranges.empty() && ranges.back().last + 1 == c)
-      ranges.back().last = c;
-    else
-      ranges.push_back({c, c});
+// Made once: all of Unicode is looked at, which is too much for each \p of a pattern.
+struct Properties {
+  std::array<CharSet, std::size(kCategories)> categories{};
+  std::array<CharSet, std::size(kGroups)> groups{};
+
+  Properties() {
+    std::array<std::vector<CharRange>, std::size(kCategories)> ranges;
+    for (uint32_t c = 0; c <= kMaxChar; ++c) {
+      std::vector<CharRange>& own = ranges[size_t(utf8proc_category(int32_t(c)))];
+      if (!own.empty() && own.back().last + 1 == c)
+        own.back().last = c;
+      else
+        own.push_back({c, c});
+    }
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      categories[i] = CharSet(std::move(ranges[i]));
+      for (size_t g = 0; g < groups.size(); ++g)
+        if (kCategories[i].short_name[0] == kGroups[g].letter) groups[g] = groups[g].united(categories[i]);
+    }
   }
-  return CharSet(std::move(ranges));
-}
+};
 
 }  // namespace
 
@@ -114,23 +125,17 @@ const CharSet& CharSet::space() {
 bool CharSet::property(std::string_view name, CharSet* out) {
   for (std::string_view prefix : {"gc=", "General_Category="})
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  uint64_t wanted = 0;
-  if (name == "Any") {
-    *out = any();
-    return true;
-  }
-  if (name == "ASCII") {
-    *out = CharSet({{0, 127}});
-    return true;
-  }
-  for (const auto& group : kGroups)
-    if (name == group.long_name || name == std::string_view(&group.letter, 1))
-      for (size_t i = 0; i < std::size(kCategories); ++i)
-        if (kCategories[i].short_name[0] == group.letter) wanted |= uint64_t(1) << i;
+  static const Properties known;
+  const CharSet* found = nullptr;
   for (size_t i = 0; i < std::size(kCategories); ++i)
-    if (name == kCategories[i].short_name || name == kCategories[i].long_name) wanted |= uint64_t(1) << i;
-  if (wanted == 0) return false;
-  *out = of_categories(wanted);
+    if (name == kCategories[i].short_name || name == kCategories[i].long_name) found = &known.categories[i];
+  for (size_t g = 0; g < std::size(kGroups); ++g)
+    if (name == kGroups[g].long_name || name == std::string_view(&kGroups[g].letter, 1)) found = &known.groups[g];
+  static const CharSet ascii({{0, 127}});
+  if (name == "Any") found = &any();
+  if (name == "ASCII") found = &ascii;
+  if (!found) return false;
+  *out = *found;
   return true;
 }
 

@@ -18,7 +18,8 @@ Result<std::shared_ptr<const Grammar>> Grammar::from_shape(const Shape& shape, c
   core->pool.set_budget(kRunNodes, kRunSteps);
   core->recognizer = std::make_shared<Recognizer>(core->lexicon, core->rules);
   if (core->pool.exhausted()) return Error{"the grammar is too complex", ""};
-  if (core->recognizer->start(core->root) == Recognizer::kDead) return Error{"no text belongs to the grammar", ""};
+  if (core->recognizer->start(core->root) == Recognizer::kDead)
+    return Error{core->recognizer->overflowed() ? "the grammar is too complex" : "no text belongs to the grammar", ""};
   return std::shared_ptr<const Grammar>(std::make_shared<Grammar>(std::move(core)));
 }
 

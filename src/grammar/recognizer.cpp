@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kFewEntered = 24;          // searched one by one
 constexpr size_t kMaxMaskBytes = 16 << 20;  // kept per grammar
 constexpr size_t kMaxReturns = 4096;        // of one frame
+constexpr uint32_t kMaxTail = 64;           // returns that a call in tail position takes over
 
 uint64_t mix(uint64_t h, uint64_t v) {
   h = (h ^ v) * 0x9E3779B97F4A7C15ull;
@@ -179,34 +180,51 @@ void Recognizer::pop(uint32_t frame) {
 StateId Recognizer::end_closure() {
   close();
   if (overflow_) return kDead;
-  for (Item& item : next_) item.frame = permanent(item.frame, 0);
+  for (Item& item : next_) item.frame = permanent(item.frame);
   std::sort(next_.begin(), next_.end());
   next_.erase(std::unique(next_.begin(), next_.end()), next_.end());
   if (next_.empty() && !accepts_) return kDead;
   return intern_state(next_, accepts_);
 }
 
-uint32_t Recognizer::permanent(uint32_t frame, int depth) {
+// Parents first, without recursion: calls can be nested as deep as a grammar has rules.
+uint32_t Recognizer::permanent(uint32_t frame) {
   if (!(frame & kTemporary)) return frame;
-  const uint32_t index = frame & ~kTemporary;
-  if (calls_[index].interned) return calls_[index].frame;
-  check(depth < int(kMaxWork), "no rule begins with itself");
-  std::vector<Return> out;
-  for (size_t i = 0; i < calls_[index].returns.size(); ++i) {
-    const Return r = calls_[index].returns[i];
-    const uint32_t parent = permanent(r.frame, depth + 1);
+  struct Open {
+    uint32_t call;
+    size_t next = 0;  // of its returns
+    std::vector<Return> out{};
+  };
+  std::vector<Open> open;
+  if (!calls_[frame & ~kTemporary].interned) open.push_back({frame & ~kTemporary});
+  while (!open.empty()) {
+    check(open.size() <= calls_.size(), "no rule begins with itself");
+    Open& top = open.back();
+    Call& call = calls_[top.call];
+    if (top.next == call.returns.size()) {
+      call.frame = intern_frame(std::move(top.out));
+      call.interned = true;
+      open.pop_back();
+      continue;
+    }
+    const Return r = call.returns[top.next];
+    if ((r.frame & kTemporary) && !calls_[r.frame & ~kTemporary].interned) {
+      open.push_back({r.frame & ~kTemporary});
+      continue;
+    }
+    ++top.next;
+    const uint32_t parent = r.frame & kTemporary ? calls_[r.frame & ~kTemporary].frame : r.frame;
     const RuleNode& node = rules_.at(r.node);
     const bool tail = node.final && node.edges.empty();
-    if (tail && parent != kRoot) {
+    // What a long chain of calls returns to would be copied from each to the next.
+    if (tail && parent != kRoot && frames_[parent].count <= kMaxTail) {
       const Frame f = frames_[parent];
-      out.insert(out.end(), returns_.begin() + f.begin, returns_.begin() + f.begin + f.count);
+      top.out.insert(top.out.end(), returns_.begin() + f.begin, returns_.begin() + f.begin + f.count);
     } else {
-      out.push_back({tail ? RuleTable::kEnd : r.node, parent});
+      top.out.push_back({tail ? RuleTable::kEnd : r.node, parent});
     }
   }
-  calls_[index].frame = intern_frame(std::move(out));
-  calls_[index].interned = true;
-  return calls_[index].frame;
+  return calls_[frame & ~kTemporary].frame;
 }
 
 uint32_t Recognizer::intern_frame(std::vector<Return> returns) {

@@ -47,6 +47,8 @@ class Recognizer {
     return step_slowly(state, byte);
   }
   StateId run(StateId state, std::string_view bytes);
+  // The last step met more places than are looked at, and led to kDead therefore.
+  bool overflowed() const { return overflow_; }
   bool accepting(StateId state) const { return states_[state].accepting; }
   std::span<const Item> items(StateId state) const { return {items_.data() + states_[state].begin, states_[state].count}; }
   // The state right after `item`'s terminal was completed in lexicon state `lex`; text: the whole terminal's, as captured.
@@ -107,7 +109,7 @@ class Recognizer {
   void visit(NodeId node, uint32_t frame);
   void pop(uint32_t frame);
   StateId end_closure();
-  uint32_t permanent(uint32_t frame, int depth);
+  uint32_t permanent(uint32_t frame);
   uint32_t intern_frame(std::vector<Return> returns);
   StateId intern_state(std::vector<Item>& items, bool accepting);
   uint32_t intern_text(std::string_view text);

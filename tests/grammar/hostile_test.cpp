@@ -66,7 +66,7 @@ TEST(Hostile, PatternsAndGrammarsCostLittle) {
        {repeated("(", 200) + "a" + repeated(")*", 200), repeated("(a?", 100) + repeated(")", 100) + repeated("a", 100),
         std::string("((((a{1,1000}){1,1000}){1,1000}){1,1000})"), repeated("(?=.*a)", 2000), repeated("a|", 20000) + "b",
         std::string("[\\s\\S]{100000000}"), std::string(100000, 'a'), std::string("\xFF\xFE"), std::string("a\0b", 3),
-        repeated("(?!", 100) + repeated(")", 100), repeated("(.*a.*|.*b.*)", 50)})
+        repeated("(?!", 100) + repeated(")", 100), repeated("(.*a.*|.*b.*)", 50), repeated("\\p{L}", 10000)})
     EXPECT_LT(seconds([&] { (void)Grammar::from_regex(pattern); }), kLimit) << pattern.substr(0, 60);
   for (const std::string& text :
        {"root ::= " + repeated("(", 5000), "root ::= " + repeated("\"a\" | ", 50000) + "\"b\"",
@@ -78,6 +78,14 @@ TEST(Hostile, PatternsAndGrammarsCostLittle) {
   std::string chain;
   for (int i = 0; i < 3000; ++i) chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " \"x\" root?\n";
   EXPECT_LT(seconds([&] { (void)Grammar::from_gbnf("root ::= r0\n" + chain + "r3000 ::= \"y\""); }), kLimit);
+  std::string calls;
+  for (int i = 0; i < 3000; ++i)
+    calls += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " | r" + std::to_string(i + 1) + " \"x\"\n";
+  EXPECT_LT(seconds([&] {
+              const GrammarPtr grammar = made(Grammar::from_gbnf("root ::= r0\n" + calls + "r3000 ::= \"y\" root?"));
+              EXPECT_TRUE(takes(grammar, "yyxxx"));
+            }),
+            kLimit);
 }
 
 TEST(Hostile, LongAnswersStayCheap) {
