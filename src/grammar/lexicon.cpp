@@ -270,16 +270,14 @@ LexId Lexicon::step_escape(const State& s, uint8_t byte) {
       const int digit = hex_digit(byte);
       if (digit < 0) return kDead;
       const uint32_t value = s.b * 16 + uint32_t(digit), left = s.c - 1;
-      if (left == 0) {
-        if (value >= 0xD800 && value < 0xDC00) return state(Kind::low_slash, s.a, value);
-        return value >= 0xDC00 && value < 0xE000 ? kDead : after_char(Kind::body, s.a, value);
-      }
       const uint32_t first = value << (4 * left), last = ((value + 1) << (4 * left)) - 1;
       // A high half needs some character above U+FFFF that begins with it.
       const uint32_t high = std::max(first, 0xD800u), high_last = std::min(last, 0xDBFFu);
       const bool pair = high <= high_last &&
                         range_alive(s.a, 0x10000 + ((high - 0xD800) << 10), 0x10000 + ((high_last - 0xD800) << 10) + 0x3FF);
-      return pair || range_alive(s.a, first, last) ? state(Kind::hex, s.a, value, left) : kDead;
+      if (left > 0) return pair || range_alive(s.a, first, last) ? state(Kind::hex, s.a, value, left) : kDead;
+      if (value >= 0xD800 && value < 0xE000) return pair ? state(Kind::low_slash, s.a, value) : kDead;
+      return after_char(Kind::body, s.a, value);
     }
     case Kind::low_slash: return byte == '\\' ? state(Kind::low_u, s.a, s.b) : kDead;
     case Kind::low_u: return byte == 'u' ? state(Kind::low_hex, s.a, s.b, 0, 4) : kDead;
