@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace unisono::grammar {
 
 namespace {
@@ -69,10 +71,11 @@ uint8_t Normalizer::kinds(FormulaId id, int depth) {
 }
 
 const Normal& Normalizer::normal(FormulaId id) {
-  auto [it, fresh] = known_.try_emplace(id, uint32_t(normals_.size()));
-  if (!fresh) return normals_[it->second];
-  const uint32_t index = it->second;
-  normals_.emplace_back();
+  auto [it, fresh] = known_.try_emplace(id, kUnderWay);
+  if (!fresh) {
+    check(it->second != kUnderWay, "a formula's normal form isn't asked for while it is made");
+    return normals_[it->second];
+  }
   const size_t widened = widened_;
   Normal out;
   const uint8_t possible = kinds(id);
@@ -87,10 +90,11 @@ const Normal& Normalizer::normal(FormulaId id) {
     if (!reader_.error()) collect(out, std::move(shapes), kind);
   }
   if (pool_.exhausted()) reader_.refuse_here("the schema is too complex");
-  normals_[index] = std::move(out);
+  known_[id] = uint32_t(normals_.size());
+  normals_.push_back(std::move(out));
   // What an error or a widened part touched is no answer to keep.
   if (reader_.error() || widened_ != widened) known_.erase(id);
-  return normals_[index];
+  return normals_.back();
 }
 
 void Normalizer::apply(Shapes& shapes, FormulaId id, bool positive, Kind kind) {
@@ -596,6 +600,8 @@ bool Normalizer::split_cells(ObjectRule& rule, const Properties& p) {
 bool Normalizer::surely_empty(FormulaId f, int depth) {
   if (f == FormulaTable::kNever) return true;
   if (kinds(f) == 0) return true;
+  // Of what refers to itself nothing is sure before it is known.
+  if (auto it = known_.find(f); it != known_.end() && it->second == kUnderWay) return false;
   const Normal& n = normal(f);
   if (reader_.error() || n.scalar()) return false;
   for (uint32_t i : n.arrays) {

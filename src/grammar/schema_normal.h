@@ -140,7 +140,8 @@ class Normalizer {
   SchemaReader& reader_;
   RegexPool& pool_;
   std::deque<Normal> normals_{};
-  std::unordered_map<FormulaId, uint32_t> known_{};
+  static constexpr uint32_t kUnderWay = UINT32_MAX;
+  std::unordered_map<FormulaId, uint32_t> known_{};  // indices of normals_
   std::unordered_map<FormulaId, uint8_t> kinds_{};
   std::deque<ArrayRule> arrays_{};
   std::deque<ObjectRule> objects_{};
