@@ -23,6 +23,18 @@ std::optional<Decimal> decimal(const Json& value) {
   return std::nullopt;
 }
 
+// Beyond 64 bits only the nearest double is known: many an integer could have been written.
+bool is_rounded(const Json& value) {
+  return value.is_double() && (value.get_double() >= 0x1p64 || value.get_double() <= -0x1p63);
+}
+
+// What isn't beyond the bound, whichever number the double stands for.
+Decimal on_the_safe_side(double bound, bool upper) {
+  const double inner = std::nextafter(bound, upper ? -HUGE_VAL : HUGE_VAL);
+  if (std::isfinite(inner)) return Decimal::of(inner);
+  return {Decimal::of(bound).digits * 10, 0};
+}
+
 Formula atom(Op op) {
   Formula f;
   f.op = op;
@@ -42,6 +54,7 @@ Formula applied(Op op, FormulaId part) {
   return f;
 }
 
+constexpr const char* kRounded = "a number beyond 64 bits is known only as its nearest double, so that it can't be enforced";
 constexpr int kMaxConstDepth = 64;
 constexpr size_t kMaxNotes = 100;
 constexpr uint64_t kMaxLength = 100'000'000;
@@ -127,6 +140,8 @@ FormulaId SchemaReader::equal_to(const Json& value, int depth) {
     f.n = value.get_bool() ? kTrue : kFalse;
   else if (value.is_string())
     f.texts = {std::string(view(value.get_string()))};
+  else if (is_rounded(value))
+    refuse_here(kRounded);
   else if (auto number = decimal(value))
     f.numbers = {number->trimmed()};
   return formulas_.add(std::move(f));
@@ -137,6 +152,13 @@ FormulaId SchemaReader::numeric(Op op, const Json& value, std::string_view keywo
   if (!number || (op == Op::multiple_of && number->digits <= 0)) {
     refuse(here(keyword), op == Op::multiple_of ? "it must be a number above 0" : "it must be a number");
     return FormulaTable::kNever;
+  }
+  if (is_rounded(value)) {
+    if (op == Op::multiple_of) {
+      refuse(here(keyword), kRounded);
+      return FormulaTable::kNever;
+    }
+    number = on_the_safe_side(value.get_double(), op == Op::number_to || op == Op::number_below);
   }
   Formula f = atom(op);
   f.numbers = {number->trimmed()};

@@ -33,6 +33,18 @@ TEST(Schema, StringsByTheirDecodedContent) {
   });
 }
 
+TEST(Schema, HalvesOfCharactersLeadToWholeOnes) {
+  const GrammarPtr faces = schema(R"({"type": "string", "pattern": "^[\\u{1F600}-\\u{1F64F}]+$"})");
+  EXPECT_TRUE(takes(faces, R"("\ud83d\uDE00")"));
+  for (const bool any : {true, false})
+    for (int half = 0xD800; half < 0xE000; half += any ? 1 : 0x100) {
+      const GrammarPtr grammar = any ? faces : schema(R"({"type": "string"})");
+      char text[16];
+      std::snprintf(text, sizeof text, "\"\\u%x", half);
+      EXPECT_EQ(Matcher(grammar, byte_trie()).accept_bytes(text), any ? half == 0xD83D : half < 0xDC00) << text;
+    }
+}
+
 TEST(Schema, Numbers) {
   check_all({
       {R"({"type": "integer", "minimum": -5, "exclusiveMaximum": 120})",
@@ -47,8 +59,29 @@ TEST(Schema, Numbers) {
        {"1"},
        {"0", "1.0"}},
       {R"({"enum": [1, 2.5]})", {"1", "1.0", "2.5"}, {"2", "10"}},
+      {R"({"const": -23.296321319662194})", {"-23.296321319662194"}, {"-23.29632131966219"}},
+      {R"({"const": 7.22013e-25})", {"0.000000000000000000000000722013"}, {"0.0000000000000000000000007220130000000001"}},
   });
 }
+
+// 2^70 and its neighbours are one double: what may be beyond the bound isn't taken.
+TEST(Schema, BoundsBeyond64BitsHoldOnTheSafeSide) {
+  check_all({
+      {R"({"maximum": 1180591620717411303423, "type": "integer"})",
+       {"1180591620717411000000", "-5"},
+       {"1180591620717411303424", "1180591620717411303425", "1180591620717412000000"}},
+      {R"({"minimum": 1180591620717411303425, "type": "integer"})",
+       {"1180591620717412000000", "99999999999999999999999999999999"},
+       {"1180591620717411303424", "1180591620717411303423", "5"}},
+      {R"({"exclusiveMinimum": -9223372036854775809, "type": "integer"})",
+       {"-9223372036854770000"},
+       {"-9223372036854775809", "-9223372036854775810"}},
+      {R"({"maximum": 18446744073709551615, "type": "integer"})", {"18446744073709551615"}, {"18446744073709551616"}},
+      {R"({"minimum": -1.7976931348623157e308, "maximum": 1.7976931348623157e308})", {"0", "1e99", "-1e99"}, {}},
+  });
+  EXPECT_FALSE(Grammar::from_json_schema(json(R"({"minimum": 1.7976931348623157e308, "type": "integer"})")).ok());
+}
+
 
 TEST(Schema, ObjectsInOrderAndInAnyOrder) {
   const Verdict ordered{
@@ -124,6 +157,11 @@ TEST(Schema, Combinations) {
           {R"({"$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["v", "next"]}}, "$ref": "#/$defs/node"})",
            {R"({"v": 1, "next": {"v": 2, "next": null}})"},
            {R"({"v": 1, "next": {"v": 2}})"}},
+          {R"({"properties": {"x": {"$ref": "#/$defs/t"}}, "$defs": {"t": {"oneOf": [{"type": "integer"},
+               {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/t"}}},
+               {"type": "object", "required": ["a", "b"], "properties": {"a": {"$ref": "#/$defs/t"}}}]}}})",
+           {R"({"x": {"a": {"a": 1}}})", R"({"x": 1})"},
+           {R"({"x": {"a": 1, "b": 1}})", R"({"x": {"a": {"a": 1, "b": 1}}})", R"({"x": {"b": 1}})"}},
           {R"({"const": {"a": [1, {"b": null}]}})",
            {R"({"a": [1, {"b": null}]})"},
            {R"({"a": [1]})", R"({"a": [1, {"b": null}], "c": 1})"}},
@@ -156,6 +194,8 @@ TEST(Schema, RefusesByNameWithAPointer) {
       {R"({"format": "idn-email"})", "/format"},
       {R"({"$schema": "https://example.com/mine"})", "/$schema"},
       {R"({"minimum": "1"})", "/minimum"},
+      {R"({"multipleOf": 36893488147419103232})", "/multipleOf"},
+      {R"({"properties": {"a": {"enum": [1, 18446744073709551617]}}})", "/properties/a"},
       {R"({"anyOf": []})", "/anyOf"},
       {R"({"$ref": "#"})", "/$ref"},
       {R"({"unevaluatedProperties": false, "anyOf": [{"properties": {"a": {}}}]})", "/unevaluatedProperties"},
