@@ -1,6 +1,7 @@
 #include "serve/argument_shapes.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace unisono::serve {
 
@@ -32,12 +33,18 @@ size_t parts_of(const Json& json) {
   return n;
 }
 
-// Follows local references; null: one leads nowhere or too far, or to what isn't an object.
-const JsonObject* resolved(const Json& schema, const JsonObject& root) {
+std::string_view key_of(const boost::json::key_value_pair& member) { return {member.key().data(), member.key().size()}; }
+bool is_annotation(std::string_view key) { return std::ranges::find(kAnnotations, key) != std::end(kAnnotations); }
+
+// Follows local references; null: one leads nowhere or too far, or to what isn't an object. alone: no reference on the
+// way has a keyword beside it that says something about the value.
+const JsonObject* resolved(const Json& schema, const JsonObject& root, bool& alone) {
   const Json* at = &schema;
+  alone = true;
   for (int hops = 0; at != nullptr && at->is_object() && hops < kMaxNesting; hops++) {
     const Json* ref = at->get_object().if_contains("$ref");
     if (!ref) return at->if_object();
+    for (const auto& entry : at->get_object()) alone &= key_of(entry) == "$ref" || is_annotation(key_of(entry));
     const std::string path = ref->is_string() ? std::string(ref->get_string()) : "";
     const size_t cut = path.rfind('/');
     const bool local = path.starts_with("#/$defs/") || path.starts_with("#/definitions/");
@@ -77,15 +84,15 @@ class Maker {
   // Nothing but these keywords and annotations.
   Result<void> only(const JsonObject& schema, std::span<const std::string_view> known, const std::string& pointer) const {
     for (const auto& entry : schema) {
-      const std::string_view key(entry.key().data(), entry.key().size());
-      if (std::ranges::find(known, key) == known.end() && std::ranges::find(kAnnotations, key) == std::end(kAnnotations))
+      const std::string_view key = key_of(entry);
+      if (std::ranges::find(known, key) == known.end() && !is_annotation(key))
         return refuse(pointer + "/" + std::string(key), "the keyword `" + std::string(key) + "` here");
     }
     return {};
   }
 
-  Result<const JsonObject*> resolve(const Json& schema, const std::string& pointer) const {
-    if (const JsonObject* found = resolved(schema, tool_.parameters)) return found;
+  Result<const JsonObject*> resolve(const Json& schema, const std::string& pointer, bool& alone) const {
+    if (const JsonObject* found = resolved(schema, tool_.parameters, alone)) return found;
     if (!schema.is_object()) return refuse(pointer, "a schema that isn't an object");
     return refuse(pointer + "/$ref", "this reference");
   }
@@ -97,13 +104,17 @@ class Maker {
     return {};
   }
 
-  static std::vector<std::string> texts_of(const JsonObject& schema) {
+  // Of a string schema: the values it lists, that `type`, `enum` and `const` all allow; nothing: it lists none.
+  static std::optional<std::vector<std::string>> texts_of(const JsonObject& schema) {
+    const Json *values = schema.if_contains("enum"), *only = schema.if_contains("const"), *type = schema.if_contains("type");
+    if (!values && !only) return std::nullopt;
     std::vector<std::string> out;
-    if (const Json* values = schema.if_contains("enum")) {
-      for (const Json& value : values->get_array()) out.emplace_back(value.get_string());
-    } else if (const Json* value = schema.if_contains("const")) {
-      out.emplace_back(value->get_string());
-    }
+    const bool string = !type || *type == "string" ||
+                        (type->is_array() && std::ranges::find(type->get_array(), Json("string")) != type->get_array().end());
+    if (!string) return out;
+    if (!values) return out = {std::string(only->get_string())};
+    for (const Json& value : values->get_array())
+      if (!only || *only == value) out.emplace_back(value.get_string());
     return out;
   }
 
@@ -111,20 +122,23 @@ class Maker {
   Result<Shape> text(const JsonObject& schema, std::string_view end, const std::string& pointer) const {
     static constexpr std::string_view kKnown[] = {"type", "enum", "const"};
     if (auto done = only(schema, kKnown, pointer); !done) return done.error();
-    std::vector<std::string> texts = texts_of(schema);
-    if (texts.empty()) return Shape::until(std::string(end), {});
-    for (std::string& value : texts) {
+    std::optional<std::vector<std::string>> texts = texts_of(schema);
+    if (!texts) return Shape::until(std::string(end), {});
+    if (texts->empty()) return refuse(pointer, "a value that its own `type`, `enum` and `const` rule out");
+    for (std::string& value : *texts) {
       if (value.find(end) != value.npos) return refuse(pointer, "a value with `" + std::string(end) + "` in it");
       value += end;
     }
-    return Shape::one_of(std::move(texts));
+    return Shape::one_of(*std::move(texts));
   }
 
   Result<Shape> value(const Json& given, const std::string& pointer, int depth) {
     if (depth > kMaxNesting) return refuse(pointer, "schemas nested so deep");
     if (auto done = spend(1, pointer); !done) return done.error();
-    auto found = resolve(given, pointer);
+    bool alone = true;
+    auto found = resolve(given, pointer, alone);
     if (!found) return found.error();
+    if (!alone) return refuse(pointer + "/$ref", "keywords beside a reference");
     const JsonObject& schema = **found;
     for (const char* either : {"anyOf", "oneOf"}) {
       const Json* ways = schema.if_contains(either);
@@ -230,9 +244,11 @@ class Maker {
 
   Result<Shape> parameter(const std::string& key, const Json& given, const std::string& pointer) {
     const std::string begin = std::string(syntax_.parameter_begin) + key + std::string(syntax_.parameter_middle);
-    auto found = resolve(given, pointer);
+    bool alone = true;
+    auto found = resolve(given, pointer, alone);
     if (!found) return found.error();
     if (is_text(**found)) {
+      if (!alone) return refuse(pointer + "/$ref", "keywords beside a reference");
       auto inner = text(**found, syntax_.parameter_end, pointer);
       if (!inner) return inner;
       return Shape::sequence(Shape::text(begin), *std::move(inner));
@@ -270,7 +286,8 @@ Result<Shape> argument_shape(const ToolSyntax& syntax, const Tool& tool) { retur
 bool is_bare_text(const JsonObject& parameters, std::string_view key) {
   const Json* properties = parameters.if_contains("properties");
   const Json* schema = properties && properties->is_object() ? properties->get_object().if_contains(key) : nullptr;
-  const JsonObject* found = schema ? resolved(*schema, parameters) : nullptr;
+  bool alone = true;
+  const JsonObject* found = schema ? resolved(*schema, parameters, alone) : nullptr;
   return found && Maker::is_text(*found);
 }
 

@@ -454,6 +454,49 @@ TEST(Arguments, WhatASyntaxCannotHoldIsRefusedByName) {
   }
 }
 
+// No keyword of a text's schema is passed over, also where values aren't written as JSON.
+TEST(Arguments, EveryKeywordOfATextCounts) {
+  struct Case {
+    const char *schema, *refused, *taken, *not_taken;  // refused: the pointer's end
+  };
+  const Case cases[] = {
+      {R"({"type": "string", "enum": ["a", "b"], "const": "b"})", nullptr, "b", "a"},
+      {R"({"type": ["string", "null"], "enum": ["a"]})", nullptr, "a", "b"},
+      {R"({"$ref": "#/$defs/a", "description": "x"})", nullptr, "c", ""},
+      {R"({"type": "integer", "enum": ["a"]})", "/properties/p", "", ""},
+      {R"({"$ref": "#/$defs/a", "maxLength": 1})", "/properties/p/$ref", "", ""},
+      {R"({"$ref": "#/$defs/b"})", "/properties/p/$ref", "", ""},
+  };
+  for (const Case& one : cases) {
+    ToolCall call;
+    call.choice = ToolCall::Choice::required;
+    JsonObject parameters = json(R"({"type": "object", "properties": {}, "required": ["p"],
+      "$defs": {"a": {"type": "string"}, "b": {"$ref": "#/$defs/a", "pattern": "x"}}})").get_object();
+    parameters.at("properties").get_object()["p"] = json(one.schema);
+    call.callable.push_back({"f", parameters, "tools[0].function.parameters"});
+    for (const ToolSyntax& syntax : tool_syntaxes()) {
+      if (syntax.values != ToolSyntax::Values::parameters && syntax.values != ToolSyntax::Values::bare) continue;
+      const auto shape = answer_shape({.tools = &syntax}, call, Reasoning::none, {});
+      ASSERT_EQ(shape.ok(), one.refused == nullptr) << syntax.name << " " << one.schema;
+      if (one.refused) {
+        EXPECT_EQ(shape.error().subject, std::string("tools[0].function.parameters") + one.refused) << shape.error().message;
+        continue;
+      }
+      const bool bare = syntax.values == ToolSyntax::Values::bare;
+      const auto written = [&](std::string_view value) {
+        const std::string begin = bare ? "{p:" + std::string(syntax.quote) : std::string(syntax.parameter_begin) + "p" + std::string(syntax.parameter_middle);
+        const std::string end = bare ? std::string(syntax.quote) + "}" : std::string(syntax.parameter_end);
+        return std::string(syntax.trigger) + std::string(syntax.first) + std::string(syntax.before_name) + "f" +
+               std::string(syntax.before_arguments) + begin + std::string(value) + end + std::string(syntax.after_arguments) + std::string(syntax.last);
+      };
+      EXPECT_TRUE(allows(reading(syntax, call), written(one.taken))) << syntax.name << " " << written(one.taken);
+      if (*one.not_taken) {
+        EXPECT_FALSE(allows(reading(syntax, call), written(one.not_taken))) << syntax.name << " " << one.schema;
+      }
+    }
+  }
+}
+
 TEST(ToolFields, AreReadAndRefusedByName) {
   const auto of = [](std::string_view fields, std::string* param = nullptr) {
     const Json body = json("{\"tools\": " + std::string(kTools) + "," + std::string(fields) + "}");
