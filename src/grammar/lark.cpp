@@ -128,7 +128,7 @@ class Reader {
 
   void import() {
     space(false);
-    if (!take("common.")) return fail("only `common` can be imported from");
+    if (!take("common") || is_name(peek())) return fail("only `common` can be imported from");
     auto one = [&](const std::string& what, const std::string& as) {
       for (const Common& c : kCommon) {
         if (c.name != what) continue;
@@ -138,6 +138,18 @@ class Reader {
       }
       fail("`common." + what + "` isn't known");
     };
+    if (!take(".")) {
+      space(false);
+      if (!take("(")) return fail("`common.NAME` or `common (NAME, ...)` was expected");
+      do {
+        space(true);
+        const std::string what = name();
+        one(what, what);
+        space(true);
+      } while (error_.empty() && take(","));
+      if (!take(")")) fail("`)` was expected");
+      return;
+    }
     const std::string what = name();
     space(false);
     std::string as = what;

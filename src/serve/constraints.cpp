@@ -113,8 +113,16 @@ std::optional<ConstraintCall> read_structured_outputs(Fields& fields) {
 
 }  // namespace
 
+// GBNF, if `::=` follows the first name: in Lark it can stand in a literal only.
 grammar::Shape grammar_shape(const std::string& text) {
-  return Shape::written(text.find("::=") != text.npos ? Shape::Kind::gbnf : Shape::Kind::lark, text);
+  std::string_view rest = text;
+  const auto drop = [&](std::string_view these) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(these), rest.size()));
+  };
+  for (drop(" \t\r\n"); rest.starts_with('#'); drop(" \t\r\n")) rest.remove_prefix(std::min(rest.find('\n'), rest.size()));
+  rest.remove_prefix(std::min(rest.find_first_of(" \t\r\n:"), rest.size()));
+  drop(" \t");
+  return Shape::written(rest.starts_with("::=") ? Shape::Kind::gbnf : Shape::Kind::lark, text);
 }
 
 std::optional<ConstraintCall> read_constraint(Fields& fields) {

@@ -74,6 +74,9 @@ HEX: "0x"i "a".."f"
   EXPECT_FALSE(takes(grammar, "0xa"));
   EXPECT_FALSE(takes(grammar, "1 +"));
   EXPECT_FALSE(takes(grammar, "X"));
+  EXPECT_TRUE(takes(made(Grammar::from_lark("%import common (INT,\n  WS)\nstart: INT INT\n%ignore WS")), " 1 \n 2"));
+  for (const char* text : {"%import common (INT\nstart: INT", "%import common (NO)\nstart: NO", "%import commons.INT\nstart: INT", "%import common\nstart: INT"})
+    EXPECT_FALSE(Grammar::from_lark(text).ok()) << text;
   for (const char* text : {"start: a", "start: \"a", "start: /a", "start: /a/i", "%declare X\nstart: X", "start{x}: x",
                            "%import other.X\nstart: X", "%ignore x\nstart: \"a\"", "start: \"a\"~3..1", "start: \"\\", "start: \"\\x", "start: \"\\u12", "start: /\\", "start: /[\\"})
     EXPECT_FALSE(Grammar::from_lark(text).ok()) << text;

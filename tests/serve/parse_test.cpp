@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "serve/constraints.h"
 #include "serve/openai_chat.h"
 #include "serve/openai_completions.h"
 
@@ -164,6 +165,14 @@ TEST(ParseChat, NumbersThatAreWholeAreIntegers) {
   EXPECT_EQ(chat(R"("max_tokens":5.0)").generation.max_tokens, 5);
   EXPECT_EQ(chat(R"("top_k":-1)").generation.request.sampling.top_k, 0);
   EXPECT_EQ(chat(R"("top_p":0)").generation.request.sampling.top_k, 1);
+}
+
+TEST(ParseConstraint, AGrammarsNotationIsThatOfItsFirstRule) {
+  using Kind = grammar::Shape::Kind;
+  for (const char* text : {"root ::= \"a\"", "# start: \"a\"\n\n  root\t::= \"start: \" x\nx ::= \"b\"", "root::=\"a\""})
+    EXPECT_EQ(grammar_shape(text).kind, Kind::gbnf) << text;
+  for (const char* text : {"start: NAME \"::=\" NAME\nNAME: /a/", "# root ::= x\nstart: \"a\"", "?start: /::=/", "", "#", "start"})
+    EXPECT_EQ(grammar_shape(text).kind, Kind::lark) << text;
 }
 
 TEST(ParseChat, KeepsTextPartsAndToolCallsAsTheyAre) {
