@@ -24,6 +24,10 @@ cpp_int floor_div(const cpp_int& a, const cpp_int& b) {
   return q;
 }
 
+// Of consecutive integers at most 57 can each be divisible by one of eleven numbers above 1: Jacobsthal's function at the
+// product of the first eleven primes is 58 (OEIS A048670).
+constexpr size_t kMaxNotMultiples = 11, kMaxRun = 58;
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 const Decimal& zero() {
@@ -121,6 +125,12 @@ bool NumberSet::multiple_of(const Decimal& step) {
   return step_->scale <= kMaxFractionDigits && msb(step_->digits) < 200;
 }
 
+bool NumberSet::not_multiple_of(const Decimal& step) {
+  auto equals = [&](const Decimal& other) { return other.compare(step) == 0; };
+  if (std::none_of(not_multiples_.begin(), not_multiples_.end(), equals)) not_multiples_.push_back(step);
+  return not_multiples_.size() <= kMaxNotMultiples;
+}
+
 void NumberSet::integer(bool strict) {
   integer_ = true;
   strict_ |= strict;
@@ -201,8 +211,8 @@ bool NumberSet::meets(Interval in) const {
   cpp_int first = -floor_div(-low, width), last = floor_div(high, width);
   if (in.low_open && first * width == low) ++first;
   if (in.high_open && last * width == high) --last;
-  // Exclusions can remove a few of them; multiples that aren't wanted repeat with a short period, or remove all.
-  cpp_int tries = 64 + excluded_.size();
+  // Exclusions can remove a few of them; multiples that aren't wanted remove all, or fewer than kMaxRun in a row.
+  cpp_int tries = not_multiples_.empty() ? 1 + excluded_.size() : (1 + excluded_.size()) * kMaxRun;
   for (cpp_int t = first; t <= last && tries > 0; ++t, --tries)
     if (not_multiples_.empty() && excluded_.empty())
       return true;

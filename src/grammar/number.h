@@ -37,7 +37,7 @@ class NumberSet {
   void at_least(const Decimal& bound, bool open);
   void at_most(const Decimal& bound, bool open);
   bool multiple_of(const Decimal& step);  // step > 0; false: the steps together are too fine to count
-  void not_multiple_of(const Decimal& step) { not_multiples_.push_back(step); }
+  bool not_multiple_of(const Decimal& step);  // step > 0; false: more of them than are looked through
   void integer(bool strict = false);  // strict: written without a fraction
   void exclude(const Decimal& value) { excluded_.push_back(value); }
   void only(std::vector<Decimal> values);

@@ -11,6 +11,8 @@ namespace {
 using Op = Formula::Op;
 constexpr size_t kMaxShapes = 1000, kMaxWork = 450'000, kMaxPrefix = 2000, kMaxCells = 24, kMaxSome = 3;
 
+constexpr const char* kTooManySteps = "more than eleven negated multipleOf of one number can't be enforced";
+
 bool about(Op op, Kind kind) {
   switch (op) {
     case Op::number_from:
@@ -309,8 +311,8 @@ bool Normalizer::narrow_scalar(Shape& shape, const Formula& f, bool positive, Ki
       if (number && has && f.integer) {
         if (positive)
           number->integer(f.strict);
-        else
-          number->not_multiple_of(Decimal::of(int64_t(1)));
+        else if (!number->not_multiple_of(Decimal::of(int64_t(1))))
+          reader_.refuse(f.where, kTooManySteps);
         return true;
       }
       return has == positive;
@@ -350,10 +352,11 @@ bool Normalizer::narrow_scalar(Shape& shape, const Formula& f, bool positive, Ki
       positive ? number->at_most(f.numbers[0], true) : number->at_least(f.numbers[0], false);
       return true;
     case Op::multiple_of:
-      if (!positive)
-        number->not_multiple_of(f.numbers[0]);
-      else if (!number->multiple_of(f.numbers[0]))
+      if (!positive) {
+        if (!number->not_multiple_of(f.numbers[0])) reader_.refuse(f.where, kTooManySteps);
+      } else if (!number->multiple_of(f.numbers[0])) {
         reader_.refuse(f.where, "its multiples are too fine or too many to enforce");
+      }
       return true;
     default: return false;
   }

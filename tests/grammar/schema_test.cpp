@@ -64,6 +64,23 @@ TEST(Schema, Numbers) {
   });
 }
 
+// All integers from 114 to 126 have a prime factor of at most 11.
+TEST(Schema, RunsOfUnwantedMultiplesAreLookedThrough) {
+  const auto text = [](int primes, int low, int high) {
+    constexpr int kPrimes[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
+    std::string out = R"({"type": "integer", "minimum": )" + std::to_string(low) + R"(, "maximum": )" + std::to_string(high) + R"(, "allOf": [)";
+    for (int i = 0; i < primes; ++i) out += (i ? "," : "") + std::string(R"({"not": {"multipleOf": )") + std::to_string(kPrimes[i]) + "}}";
+    return out + "]}";
+  };
+  const GrammarPtr grammar = schema(text(11, 2, 43));
+  for (int n = 2; n < 44; ++n) EXPECT_EQ(takes(grammar, std::to_string(n)), n == 37 || n == 41 || n == 43) << n;
+  EXPECT_FALSE(Grammar::from_json_schema(json(text(5, 114, 126))).ok());
+  EXPECT_TRUE(Grammar::from_json_schema(json(text(5, 114, 127))).ok());
+  const auto many = Grammar::from_json_schema(json(text(12, 2, 9700)));
+  ASSERT_FALSE(many.ok());
+  EXPECT_EQ(many.error().subject, "/allOf/11/not/multipleOf") << many.error().message;
+}
+
 // 2^70 and its neighbours are one double: what may be beyond the bound isn't taken.
 TEST(Schema, BoundsBeyond64BitsHoldOnTheSafeSide) {
   check_all({
