@@ -245,7 +245,8 @@ bool Ebnf::unroll_left_recursion() {
     const std::vector<NodeId> later = after_reading(index);
     for (const auto& [node, edge] : own)
       if (std::find(later.begin(), later.end(), node) != later.end()) {
-        error_ = "the rule `" + rules_[index].name + "` begins with itself behind what may be empty; write it as a repetition";
+        error_ =
+            "the rule `" + rules_[index].name + "` begins with itself behind what may be empty; write it as a repetition";
         return false;
       }
   }

@@ -36,9 +36,9 @@ class NumberSet {
   // Each narrows the set.
   void at_least(const Decimal& bound, bool open);
   void at_most(const Decimal& bound, bool open);
-  bool multiple_of(const Decimal& step);  // step > 0; false: the steps together are too fine to count
+  bool multiple_of(const Decimal& step);      // step > 0; false: the steps together are too fine to count
   bool not_multiple_of(const Decimal& step);  // step > 0; false: more of them than are looked through
-  void integer(bool strict = false);  // strict: written without a fraction
+  void integer(bool strict = false);          // strict: written without a fraction
   void exclude(const Decimal& value) { excluded_.push_back(value); }
   void only(std::vector<Decimal> values);
   // Applies to listed members what narrowed the set later.

@@ -54,7 +54,8 @@ Formula applied(Op op, FormulaId part) {
   return f;
 }
 
-constexpr const char* kRounded = "a number beyond 64 bits is known only as its nearest double, so that it can't be enforced";
+constexpr const char* kRounded =
+    "a number beyond 64 bits is known only as its nearest double, so that it can't be enforced";
 constexpr int kMaxConstDepth = 64;
 constexpr size_t kMaxNotes = 100;
 constexpr uint64_t kMaxLength = 100'000'000;

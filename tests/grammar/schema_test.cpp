@@ -68,8 +68,10 @@ TEST(Schema, Numbers) {
 TEST(Schema, RunsOfUnwantedMultiplesAreLookedThrough) {
   const auto text = [](int primes, int low, int high) {
     constexpr int kPrimes[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
-    std::string out = R"({"type": "integer", "minimum": )" + std::to_string(low) + R"(, "maximum": )" + std::to_string(high) + R"(, "allOf": [)";
-    for (int i = 0; i < primes; ++i) out += (i ? "," : "") + std::string(R"({"not": {"multipleOf": )") + std::to_string(kPrimes[i]) + "}}";
+    std::string out = R"({"type": "integer", "minimum": )" + std::to_string(low) + R"(, "maximum": )" +
+                      std::to_string(high) + R"(, "allOf": [)";
+    for (int i = 0; i < primes; ++i)
+      out += (i ? "," : "") + std::string(R"({"not": {"multipleOf": )") + std::to_string(kPrimes[i]) + "}}";
     return out + "]}";
   };
   const GrammarPtr grammar = schema(text(11, 2, 43));
@@ -98,7 +100,6 @@ TEST(Schema, BoundsBeyond64BitsHoldOnTheSafeSide) {
   });
   EXPECT_FALSE(Grammar::from_json_schema(json(R"({"minimum": 1.7976931348623157e308, "type": "integer"})")).ok());
 }
-
 
 TEST(Schema, ObjectsInOrderAndInAnyOrder) {
   const Verdict ordered{
