@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/quote.h"
+#include "base/quoted.h"
 #include "text/unicode.h"
 
 namespace unisono::text {
@@ -58,7 +58,7 @@ Result<ByteBpe> ByteBpe::create(const Vocabulary& vocabulary, std::span<const st
     const std::string_view text = merges[rank];
     const size_t space = text.find(' ', 1);
     if (space == std::string_view::npos)
-      return Error{"Merge " + std::to_string(rank) + " (" + quote(text) + ") isn't two tokens with a space between them.",
+      return Error{"Merge " + std::to_string(rank) + " (" + quoted(text) + ") isn't two tokens with a space between them.",
                    "tokenizer.ggml.merges"};
     merged.assign(text, 0, space);
     merged.append(text, space + 1);
@@ -66,11 +66,11 @@ Result<ByteBpe> ByteBpe::create(const Vocabulary& vocabulary, std::span<const st
     const TokenId right = vocabulary.index->find(text.substr(space + 1));
     const TokenId both = vocabulary.index->find(merged);
     if (!is_ordinary(vocabulary, left) || !is_ordinary(vocabulary, right) || !is_ordinary(vocabulary, both))
-      return Error{"Merge " + std::to_string(rank) + " (" + quote(text) +
+      return Error{"Merge " + std::to_string(rank) + " (" + quoted(text) +
                        ") needs its two parts and their whole as normal tokens of the vocabulary.",
                    "tokenizer.ggml.merges"};
     if (!bpe.merges_.insert(left, right, {static_cast<int32_t>(rank), both}))
-      return Error{"Merge " + std::to_string(rank) + " (" + quote(text) + ") is there twice.", "tokenizer.ggml.merges"};
+      return Error{"Merge " + std::to_string(rank) + " (" + quoted(text) + ") is there twice.", "tokenizer.ggml.merges"};
   }
 
   if (whole_words) {

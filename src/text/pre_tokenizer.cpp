@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "base/check.h"
-#include "text/quote.h"
+#include "base/quoted.h"
 #include "text/unicode.h"
 
 namespace unisono::text {
@@ -204,7 +204,8 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
       }
       return made;
     }
-  return Error{"The pre-tokenizer " + quote(name) + " isn't known; known are " + known_names() + ".", "tokenizer.ggml.pre"};
+  return Error{"The pre-tokenizer " + quoted(name) + " isn't known; known are " + known_names() + ".",
+               "tokenizer.ggml.pre"};
 }
 
 std::string_view PreTokenizer::with_stand_ins(std::string_view text, Scratch& scratch) const {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "text/quote.h"
+#include "base/quoted.h"
 #include "text/unicode.h"
 
 namespace unisono::text {
@@ -60,7 +60,7 @@ Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary) 
   for (size_t i = 0; i < vocabulary.pieces.size(); i++) {
     const std::string_view piece = vocabulary.pieces[i];
     if (std::isnan(vocabulary.scores[i]))
-      return Error{"The score of token " + std::to_string(i) + " (" + quote(piece) + ") isn't a number.",
+      return Error{"The score of token " + std::to_string(i) + " (" + quoted(piece) + ") isn't a number.",
                    "tokenizer.ggml.scores"};
     made.longest_ = std::max(made.longest_, piece.size());
     made.ranks_.push_back(rank_of(vocabulary.scores[i]));
@@ -68,12 +68,12 @@ Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary) 
     if (vocabulary.types[i] != TokenType::byte) continue;
     const std::optional<unsigned char> byte = byte_of_piece(piece);
     if (!byte)
-      return Error{"Token " + std::to_string(i) + " (" + quote(piece) +
+      return Error{"Token " + std::to_string(i) + " (" + quoted(piece) +
                        ") is of type byte but isn't written as \"<0x00>\" to \"<0xFF>\".",
                    "tokenizer.ggml.tokens"};
     if (made.byte_tokens_[*byte] >= 0)
       return Error{"Tokens " + std::to_string(made.byte_tokens_[*byte]) + " and " + std::to_string(i) +
-                       " stand for the same byte, " + quote(piece) + ".",
+                       " stand for the same byte, " + quoted(piece) + ".",
                    "tokenizer.ggml.tokens"};
     made.byte_tokens_[*byte] = static_cast<TokenId>(i);
     bytes++;

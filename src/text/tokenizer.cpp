@@ -5,10 +5,10 @@
 #include <mutex>
 #include <span>
 
+#include "base/quoted.h"
 #include "text/added_tokens.h"
 #include "text/byte_bpe.h"
 #include "text/pre_tokenizer.h"
-#include "text/quote.h"
 #include "text/sentencepiece.h"
 #include "text/tokenizer_impl.h"
 #include "text/unicode.h"
@@ -122,7 +122,7 @@ Result<void> Tokenizer::Impl::index_tokens() {
     // Empty texts, which some vocabularies have, match nothing.
     if (spec.tokens[i].empty() || index.insert(static_cast<TokenId>(i))) continue;
     return Error{"Tokens " + std::to_string(index.find(spec.tokens[i])) + " and " + std::to_string(i) + " are both " +
-                     quote(spec.tokens[i]) + ".",
+                     quoted(spec.tokens[i]) + ".",
                  "tokenizer.ggml.tokens"};
   }
   return {};
@@ -140,7 +140,7 @@ Result<void> Tokenizer::Impl::add_added_tokens() {
     if (!user_defined && types[i] != TokenType::control && types[i] != TokenType::unknown) continue;
     if (token.empty() || valid_prefix(token) != token.size()) continue;
     if (token.size() > AddedTokens::kMaxBytes / kSpaceMark.size())
-      return Error{"Token " + std::to_string(i) + " (" + quote(token) + ") is special and longer than " +
+      return Error{"Token " + std::to_string(i) + " (" + quoted(token) + ") is special and longer than " +
                        std::to_string(AddedTokens::kMaxBytes / kSpaceMark.size()) + " bytes.",
                    "tokenizer.ggml.tokens"};
     const bool marker = !user_defined || looks_like_marker(token) || id == spec.bos || id == spec.eos;

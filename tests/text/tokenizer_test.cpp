@@ -209,7 +209,7 @@ TEST(Create, RefusesWithASentence) {
   };
   const SmallVocabulary bpe = small_byte_bpe(), pieces = small_sentencepiece();
   using Small = SmallVocabulary;
-  EXPECT_THAT(refusal(small_byte_bpe("gpt-7")), HasSubstr("\"gpt-7\" isn't known; known are gpt-2"));
+  EXPECT_THAT(refusal(small_byte_bpe("gpt-7")), HasSubstr("'gpt-7' isn't known; known are gpt-2"));
   EXPECT_THAT(refusal(small_byte_bpe("")), HasSubstr("known are"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.tokens.clear(); }), HasSubstr("vocabulary is empty"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.types.pop_back(); }), HasSubstr("266 tokens but 265 types"));
@@ -217,8 +217,8 @@ TEST(Create, RefusesWithASentence) {
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.bos = 266; }), HasSubstr("bos token id 266 is outside"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.eos = -1; }), HasSubstr("eos token id -1 is outside"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.tokens[4] = v.tokens[9]; }), HasSubstr("Tokens 4 and 9 are both"));
-  EXPECT_THAT(spoiled(bpe, [](Small& v) { v.merges[0] = "he"; }), HasSubstr("Merge 0 (\"he\") isn't two tokens"));
-  EXPECT_THAT(spoiled(bpe, [](Small& v) { v.merges[0] = "h z"; }), HasSubstr("Merge 0 (\"h z\") needs"));
+  EXPECT_THAT(spoiled(bpe, [](Small& v) { v.merges[0] = "he"; }), HasSubstr("Merge 0 ('he') isn't two tokens"));
+  EXPECT_THAT(spoiled(bpe, [](Small& v) { v.merges[0] = "h z"; }), HasSubstr("Merge 0 ('h z') needs"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.merges[1] = v.merges[0]; }), HasSubstr("is there twice"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.merges.push_back("<|star t|>"); }), HasSubstr("Merge 7"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.add_space_prefix = true; }), HasSubstr("space before the text"));
