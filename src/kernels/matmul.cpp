@@ -49,8 +49,7 @@ struct Unpacking {
   }
   UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
     from.scales(p, b0 + b, d);
-    store(panels[p][b].scales[0], d[0]);
-    if constexpr (F::half_scales) store(panels[p][b].scales[1], d[1]);
+    store_scales<F>(d, panels[p][b]);
   }
   UNISONO_INLINE Vec min(int p, int64_t b) const {
     const Vec m = from.min(p, b0 + b);
@@ -196,7 +195,7 @@ void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, in
   const FromPanels<F> at(w, panel);
   const bool unpacks = pay_unpacking<F>(rows);
   const int stretches = unpacks ? pieces_of(row_blocks, kUnpacked) : 1;
-  Ahead ahead(w, panel, NP, end, then, rows, stretches * pieces_of(rows, kTileRows), (row_blocks + stretches - 1) / stretches);
+  Ahead ahead(w, panel, NP, end, then, rows, stretches * pieces_of(rows, kTileRows), pieces_of(row_blocks, stretches));
   y += 16 * panel;
   if (!unpacks) {
     each_piece(rows, kTileRows, [&](int r, int n) {

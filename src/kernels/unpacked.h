@@ -27,21 +27,25 @@ void unpack_groups(const typename F::Unit& u, int b, Unpacked& out) {
     unpack_groups<F, G + 1>(u, b, out);
   }
 }
+// Scales as block_scales() gives them, and back.
+template <class F>
+UNISONO_INLINE void store_scales(const Vec (&d)[2], Unpacked& out) {
+  store(out.scales[0], d[0]);
+  if constexpr (F::half_scales) store(out.scales[1], d[1]);
+}
+template <class F>
+UNISONO_INLINE void unpacked_scales(const Unpacked& u, Vec (&d)[2]) {
+  d[0] = load(u.scales[0]);
+  if constexpr (F::half_scales) d[1] = load(u.scales[1]);
+}
+
 template <class F>
 void unpack(const typename F::Unit& u, int b, Unpacked& out) {
   unpack_groups<F, 0>(u, b, out);
   Vec d[2];
   block_scales<F>(u, b, d);
-  store(out.scales[0], d[0]);
-  if constexpr (F::half_scales) store(out.scales[1], d[1]);
+  store_scales<F>(d, out);
   if constexpr (F::has_min) store(out.min, F::min(u, b));
-}
-
-// As block_scales().
-template <class F>
-UNISONO_INLINE void unpacked_scales(const Unpacked& u, Vec (&d)[2]) {
-  d[0] = load(u.scales[0]);
-  if constexpr (F::half_scales) d[1] = load(u.scales[1]);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ UNISONO_BINARY: the program; by default build/release/unisono.
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -123,7 +124,6 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("Can't write to standard output: Bad file descriptor.", ended.stderr)
 
-
     def test_what_a_file_calls_itself_is_safe_to_print(self):
         whole = Path(MODEL).read_bytes()
         model = Path(self.folder, "model.gguf")
@@ -138,6 +138,16 @@ class CommandLine(unittest.TestCase):
 
 
 class Serve(unittest.TestCase):
+    def until_held(self, pid, number):
+        """The program has begun: it waits for this signal, which until then would be as whoever started it says."""
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            held = re.search(r"^SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+            if int(held[1], 16) >> (number - 1) & 1:
+                return
+            time.sleep(0.01)
+        self.fail("it holds no signals")
+
     def test_a_signal_ends_it_while_the_model_loads(self):
         with tempfile.TemporaryDirectory() as folder:
             model = folder + "/model.gguf"
@@ -146,9 +156,9 @@ class Serve(unittest.TestCase):
                 # As a background job of a shell, which ignores SIGINT.
                 server = subprocess.Popen([BINARY, "serve", model, "--port", "0"],
                                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-                time.sleep(0.5)
-                server.send_signal(number)
                 try:
+                    self.until_held(server.pid, signal.SIGINT)
+                    server.send_signal(number)
                     self.assertEqual(server.wait(timeout=10), -number)
                 finally:
                     server.kill()
