@@ -97,7 +97,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       ->check(CLI::IsMember({"distribute", "isolate", "numactl", "off"}))
       ->capture_default_str();
   command.add_option("--isa", flags.isa, "Instruction set; auto: the fastest that runs here. All give the same bits")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512", "avx512bf16", "amx"}))
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avxvnni", "avx512", "avx512bf16", "amx"}))
       ->capture_default_str();
   command
       .add_option("--activations", flags.activations,

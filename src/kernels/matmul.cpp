@@ -12,11 +12,11 @@ namespace unisono::kernels::KERNEL_ISA {
 namespace {
 
 // Whether so many rows pay for unpacking weights once for all. Four bits are as fast to unpack as to load, so they do only
-// where it costs next to nothing; then sooner with scales that are packed, too.
+// where it costs next to nothing.
 template <class F>
 constexpr bool pay_unpacking(int rows) {
   if constexpr (F::bits == 8 || (F::bits == 4 && !kUnpacksInTile)) return false;
-  return rows >= (F::bits == 4 && F::blocks == 2 ? 32 : 16);
+  return rows >= (F::bits == 4 && F::blocks == 2 ? kUnpacks4BitsFrom : 16);
 }
 // So few rows take no longer than memory does, which then gives panels fastest one after the other. Smaller panels come in
 // pairs all the same: their products are short, and more of the next one should be on its way.

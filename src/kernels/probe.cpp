@@ -59,6 +59,18 @@ double f32(int64_t rounds) {
 }
 #elif defined(UNISONO_ISA_AVX2)
 constexpr int kChains = 12;
+#if defined(__AVXVNNI__)
+double int8(int64_t rounds) {
+  __m256i sum[kChains] = {}, w = _mm256_set1_epi8(3), x = _mm256_set1_epi8(1);
+  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
+  for (int64_t i = 0; i < rounds; i++) {
+    keep(w);
+    UNISONO_UNROLL for (int c = 0; c < kChains; c++) sum[c] = _mm256_dpbusd_avx_epi32(sum[c], w, x);
+  }
+  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
+  return 64.0 * kChains * static_cast<double>(rounds);
+}
+#else
 // Products of bytes summed in pairs as 16-bit numbers, as the kernels take weights of few bits.
 double int8(int64_t rounds) {
   __m256i sum[kChains] = {}, w = _mm256_set1_epi8(3), x = _mm256_set1_epi8(1);
@@ -72,6 +84,7 @@ double int8(int64_t rounds) {
   UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
   return 64.0 * kChains * static_cast<double>(rounds);
 }
+#endif
 double f32(int64_t rounds) {
   __m256 sum[kChains] = {}, w = _mm256_set1_ps(0.5f), x = _mm256_set1_ps(0.25f);
   UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);

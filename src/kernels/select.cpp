@@ -12,8 +12,8 @@ namespace unisono::kernels {
 extern const Ops ops_scalar;
 extern const Probe probe_scalar;
 #if defined(__x86_64__)
-extern const Ops ops_avx2, ops_avx512, ops_avx512bf16;
-extern const Probe probe_avx2, probe_avx512, probe_avx512bf16;
+extern const Ops ops_avx2, ops_avxvnni, ops_avx512, ops_avx512bf16;
+extern const Probe probe_avx2, probe_avxvnni, probe_avx512, probe_avx512bf16;
 
 namespace {
 
@@ -49,7 +49,7 @@ const Probe& probe_amx() {
 
 std::span<const Ops* const> compiled_ops() {
 #if defined(__x86_64__)
-  static const std::array<const Ops*, 5> all = {&ops_scalar, &ops_avx2, &ops_avx512, &ops_avx512bf16, &ops_amx()};
+  static const std::array<const Ops*, 6> all = {&ops_scalar, &ops_avx2, &ops_avxvnni, &ops_avx512, &ops_avx512bf16, &ops_amx()};
 #else
   static constexpr std::array<const Ops*, 1> all = {&ops_scalar};
 #endif
@@ -79,6 +79,7 @@ const Ops* find_ops(const char* name) {
 const Probe& probe_of([[maybe_unused]] const Ops& ops) {
 #if defined(__x86_64__)
   if (&ops == &ops_avx2) return probe_avx2;
+  if (&ops == &ops_avxvnni) return probe_avxvnni;
   if (&ops == &ops_avx512) return probe_avx512;
   if (&ops == &ops_avx512bf16) return probe_avx512bf16;
   if (&ops == &ops_amx()) return probe_amx();

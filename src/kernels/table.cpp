@@ -1,9 +1,19 @@
 // The table of one instruction set, compiled once for each.
 #include "kernels/isa.h"
 
+#if defined(__AVXVNNI__)
+#include <cpuid.h>
+#endif
+
 namespace unisono::kernels {
 
 namespace {
+#if defined(__AVXVNNI__)
+bool has_avx_vnni() {  // Clang 14 doesn't know that name either
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+}
+#endif
 bool runs_here() {
 #if defined(UNISONO_ISA_AVX512)
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -16,6 +26,9 @@ bool runs_here() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
 #if !defined(__clang__)  // Clang 14 doesn't know the name; CPUs with AVX2 have it
          && __builtin_cpu_supports("f16c")
+#endif
+#if defined(__AVXVNNI__)
+         && has_avx_vnni()
 #endif
       ;
 #else

@@ -12,7 +12,11 @@
 #endif
 #include "kernels/vec16_avx512.h"
 #elif defined(UNISONO_ISA_AVX2)
+#if defined(__AVXVNNI__)
+#define KERNEL_ISA avxvnni
+#else
 #define KERNEL_ISA avx2
+#endif
 #include "kernels/vec16_avx2.h"
 #else
 #define KERNEL_ISA scalar

@@ -1,4 +1,5 @@
-// Vec16 on AVX2 with FMA and F16C: two registers. Same operations as vec16_scalar.h, where they are described.
+// Vec16 on AVX2 with FMA and F16C, with AVX-VNNI where it is compiled for: two registers. Same operations as vec16_scalar.h,
+// where they are described.
 #pragma once
 
 #include <immintrin.h>
@@ -24,18 +25,25 @@ struct Pairs {
 };
 
 // 16 registers of half a Vec each: small tiles.
-inline constexpr int kTileRows = 2, kTilePanels = 1;
 inline constexpr int kTileRowsF32 = 3, kTilePanelsF32 = 2;
 inline constexpr int kTileRowsBf16 = 3, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
 inline constexpr int kPairQueries = 3, kPairPages = 1, kPairChannels = 1;
-// Weights that many rows share are unpacked by the tile of the first rows; else before it.
+inline constexpr int kUnpacks4BitsFrom = 16;
+#if defined(__AVXVNNI__)
+inline constexpr int kTileRows = 4, kTilePanels = 1;  // float sums wait in memory while a block is multiplied
+inline constexpr bool kUnpacksInTile = true;
+inline constexpr bool kShortSums = false;
+inline constexpr bool kBytesAreUnsigned = true;
+#else
+inline constexpr int kTileRows = 2, kTilePanels = 1;
 inline constexpr bool kUnpacksInTile = false;
 // Products of 4-bit weights are summed over a whole block in 16 bits: 8 groups of 2 * 15 * 127 are 30,480.
 inline constexpr bool kShortSums = true;
 // maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
 inline constexpr bool kBytesAreUnsigned = false;
+#endif
 
 UNISONO_INLINE __m256i lane_numbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 UNISONO_INLINE __m256i first_lanes(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane_numbers()); }
@@ -186,6 +194,9 @@ UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
 }
 template <int Bits>
 UNISONO_INLINE __m256i dot_half(__m256i acc, __m256i w, __m256i a) {
+#if defined(__AVXVNNI__)
+  return _mm256_dpbusd_avx_epi32(acc, w, a);
+#else
   __m256i pairs;
   if constexpr (Bits == 8) {
     // |w| * (a with w's sign): 128 * 127 * 2 = 32,512 fits 16 bits.
@@ -195,6 +206,7 @@ UNISONO_INLINE __m256i dot_half(__m256i acc, __m256i w, __m256i a) {
     pairs = _mm256_maddubs_epi16(w, a);  // 63 * 127 * 2 = 16,002 at most
   }
   return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+#endif
 }
 // As dot(), of 4-bit weights: pairs of products in 16 bits, to be summed by sum_pairs() after at most 8.
 struct Shorts {

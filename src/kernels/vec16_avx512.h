@@ -31,6 +31,7 @@ inline constexpr int kFewQueries = 4, kFewPages = 4, kFewChannels = 4;
 inline constexpr int kPairQueries = 6, kPairPages = 4, kPairChannels = 4;
 // Weights that many rows share are unpacked by the tile of the first rows: masks and shifts use ports that dots leave.
 inline constexpr bool kUnpacksInTile = true;
+inline constexpr int kUnpacks4BitsFrom = 32;
 inline constexpr bool kShortSums = false;  // 32-bit sums are as fast
 inline constexpr bool kBytesAreUnsigned = true;
 

@@ -32,8 +32,9 @@ inline constexpr int kTileRowsBf16 = 2, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 2, kTilePages = 1, kTileChannels = 1;
 inline constexpr int kFewQueries = 2, kFewPages = 1, kFewChannels = 1;
 inline constexpr int kPairQueries = 2, kPairPages = 1, kPairChannels = 1;
-// Weights that many rows share are unpacked by the tile of the first rows; else before it.
+// Weights that many rows share are unpacked by the tile of the first rows; else before it, and 4 bits in every tile anew.
 inline constexpr bool kUnpacksInTile = false;
+inline constexpr int kUnpacks4BitsFrom = 16;  // in the tile, of types whose scales lie there as they are: so many rows pay for it
 inline constexpr bool kShortSums = false;  // 32-bit sums are as fast
 // dot() of 8-bit weights takes them as unsigned w + 128: the caller corrects by 128 times the activations' sum.
 inline constexpr bool kBytesAreUnsigned = true;

@@ -276,7 +276,7 @@ TEST_P(RealModel, TheSameBitsHoweverItRuns) {
     const char* isa;
     int threads, chunk;
   };
-  for (const Way way : {Way{"scalar", 2, 1000}, Way{"avx2", 2, 1000}, Way{"avx2", 1, 7}, Way{"avx512", 1, 1000}, Way{"avx512", 2, 64},
+  for (const Way way : {Way{"scalar", 2, 1000}, Way{"avx2", 2, 1000}, Way{"avx2", 1, 7}, Way{"avxvnni", 2, 64}, Way{"avx512", 1, 1000}, Way{"avx512", 2, 64},
                         Way{"avx512", 3, 1000}, Way{"avx512", 2, 7}, Way{"avx512", 1, 1}}) {
     const kernels::Ops* ops = kernels::find_ops(way.isa);
     if (ops == nullptr) continue;
