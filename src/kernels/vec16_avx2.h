@@ -37,7 +37,7 @@ inline constexpr bool kUnpacksInTile = true;
 inline constexpr bool kShortSums = false;
 inline constexpr bool kBytesAreUnsigned = true;
 #else
-inline constexpr int kTileRows = 2, kTilePanels = 1;
+inline constexpr int kTileRows = 3, kTilePanels = 1;
 inline constexpr bool kUnpacksInTile = false;
 // Products of 4-bit weights are summed over a whole block in 16 bits: 8 groups of 2 * 15 * 127 are 30,480.
 inline constexpr bool kShortSums = true;
