@@ -96,7 +96,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 void MappedFile::release(std::span<const std::byte> part) const {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t from = static_cast<size_t>(part.data() - data_);
-  const size_t begin = round_up(from, page), end = (from + part.size()) / page * page;
+  const size_t begin = from / page * page, end = round_up(from + part.size(), page);
   if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);  // advice: it may stay
 }
 

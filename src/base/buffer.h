@@ -54,7 +54,7 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  // Lets go of the memory of a part of bytes(), as far as it is whole pages: it is read again from the file when needed.
+  // Lets go of the memory of a part of bytes(), with what else is on its pages: it is read again from the file when needed.
   void release(std::span<const std::byte> part) const;
 
  private:

@@ -1,6 +1,7 @@
 // An opened model file: owns the mapping and finds metadata and tensors by name. What the bytes mean is gguf.h's affair.
 #include "checkpoint/checkpoint.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -93,6 +94,17 @@ const TensorView* Checkpoint::find(std::string_view name) const {
 const Value* Checkpoint::value(std::string_view key) const {
   const auto at = contents_->keys.find(key);
   return at ? &contents_->gguf.metadata[*at].value : nullptr;
+}
+
+void Checkpoint::forget_metadata() {
+  contents_->keys = {};
+  contents_->gguf.metadata = {};
+  if (!contents_->file) return;
+  std::span<const std::byte> before_tensors = contents_->file->bytes();
+  for (const NamedTensor& tensor : contents_->gguf.tensors)
+    before_tensors = before_tensors.first(
+        std::min(before_tensors.size(), static_cast<size_t>(tensor.view.data - before_tensors.data())));
+  release(before_tensors);
 }
 
 Result<std::optional<int64_t>> Checkpoint::integer(std::string_view key, int64_t min, int64_t max) const {

@@ -52,6 +52,10 @@ class Checkpoint {
   void release(std::span<const std::byte> part) const;  // of a tensor: may leave memory until it is read again
   const Value* value(std::string_view key) const;       // null: absent
 
+  // For who has read what it needs: there is no metadata from here on, and its bytes may leave memory until they are read
+  // again. Strings that were read still view the file.
+  void forget_metadata();
+
   // Typed reads. Absent: nullopt. Present with another type or out of the range: an error naming the key.
   Result<std::optional<int64_t>> integer(std::string_view key, int64_t min, int64_t max) const;
   Result<std::optional<double>> number(std::string_view key) const;  // integers too; refused unless finite

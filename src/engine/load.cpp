@@ -326,8 +326,9 @@ Result<text::Tokenizer> load_tokenizer(const Checkpoint& file) {
 
 namespace {
 
-Result<model::Model> pack(const Checkpoint& file, const Description& description, const LoadOptions& options,
-                          ThreadTeam& team) {
+// The last step: the file's metadata isn't needed any more.
+Result<model::Model> pack(Checkpoint& file, const Description& description, const LoadOptions& options, ThreadTeam& team) {
+  file.forget_metadata();
   auto call = [](void* context, size_t done, size_t total) {
     (*static_cast<const std::function<void(size_t, size_t)>*>(context))(done, total);
   };

@@ -169,6 +169,29 @@ TEST(Checkpoint, OpensFromDiskAndMoves) {
   EXPECT_EQ(std::memcmp(moved.find("w")->data, values.data(), 16), 0);
 }
 
+TEST(Checkpoint, ForgetsItsMetadataButNotWhatWasRead) {
+  const std::string path = ::testing::TempDir() + "unisono_forgetful_" + std::to_string(::getpid()) + ".gguf";
+  const std::vector<float> values = {1, 2, 3, 4};
+  const std::vector<std::string> words(10000, "word");
+  ASSERT_TRUE(GgufWriter().set("general.name", "tiny").set("words", words).tensor("w", {2, 2}, values).save(path));
+  auto file = Checkpoint::open(path);
+  ::unlink(path.c_str());
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  const std::string_view name = **file->string("general.name");
+  const auto read = **file->strings("words");
+  file->forget_metadata();
+  EXPECT_TRUE(file->metadata().empty());
+  EXPECT_EQ(file->value("general.name"), nullptr);
+  EXPECT_EQ(name, "tiny");
+  EXPECT_EQ(read.back(), "word");
+  EXPECT_EQ(std::memcmp(file->find("w")->data, values.data(), 16), 0);
+  const auto bytes = GgufWriter().set("general.name", "tiny").bytes();
+  auto parsed = Checkpoint::parse(bytes);
+  ASSERT_TRUE(parsed.ok());
+  parsed->forget_metadata();  // no file to let go of
+  EXPECT_TRUE(parsed->metadata().empty());
+}
+
 TEST(Checkpoint, WhatCannotBeOpenedIsNamed) {
   const auto absent = Checkpoint::open("/nowhere/model.gguf");
   ASSERT_FALSE(absent.ok());
