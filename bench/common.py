@@ -26,6 +26,15 @@ def die(text):
     sys.exit(f"error: {text}")
 
 
+def check_files(program, models):
+    """Ends the program with a sentence when one of these isn't there."""
+    for model in models:
+        if not model.is_file():
+            die(f"{model} is not a file")
+    if not program.exists():
+        die(f"{program} is not there: make build")
+
+
 def add_common_arguments(parser, out):
     parser.add_argument("--program", type=Path, default=Path(os.environ.get("UNISONO", ROOT / "build/release/unisono")),
                         help="the unisono to measure (environment: UNISONO)")

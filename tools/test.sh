@@ -33,6 +33,7 @@ GTEST_OUTPUT=xml:$reports/ GTEST_BRIEF=1 ctest --test-dir build/release --output
 say "checks of the sources"
 check "include graph" tools/check_includes.py
 check "the include checker itself" python3 tests/tools/check_includes_test.py
+check "the benchmark programs" python3 tests/tools/bench_programs_test.py
 check "no weak symbols in instruction-set objects" tools/check_isa_objects.sh build/release
 
 say "the command line"
