@@ -86,6 +86,26 @@ class CommandLine(unittest.TestCase):
             return json.loads(unisono("run", MODEL, "hi", "--max-tokens", "1", "--json", *flags).stdout)["prompt_tokens"]
         self.assertGreater(prompt_tokens("--system", ""), prompt_tokens())
 
+    def test_the_page_of_commands_has_the_flags_that_there_are(self):
+        pages = ROOT / "docs"
+        parts = re.split(r"^## (.*)\n", (pages / "cli.md").read_text(), flags=re.MULTILINE)
+        sections = dict(zip(parts[1::2], parts[2::2]))
+        shared, choosing = sections.pop("Flags of every command that runs a model"), sections.pop("Choosing tokens")
+        sections["serve"] += (pages / "operations.md").read_text()
+        commands = re.findall(r"^  (\w+)", unisono("--help").stdout.partition("Subcommands:")[2], re.MULTILINE)
+        known = {"--help", "--version"}
+        self.assertIn("serve", commands)
+        for command in [*commands, "bench grammar"]:
+            told = "".join(text for names, text in sections.items() if command.split()[0] in names.split(", "))
+            if command not in ("tokenize", "template", "info", "bench grammar"):
+                told += shared
+            if command in ("chat", "run"):
+                told += choosing
+            flags = set(re.findall(r"^  (--[\w-]+)", unisono(*command.split(), "--help").stdout, re.MULTILINE))
+            known |= flags
+            self.assertEqual(flags - set(re.findall(r"--[\w-]+", told)), set(), command)
+        self.assertEqual(set(re.findall(r"--[\w-]+", (pages / "cli.md").read_text())) - known - {"---"}, set())
+
     def test_flags_that_contradict_are_refused(self):
         self.assert_refused("not both", "tokenize", MODEL, "hi", "--file", self.file("text", "other"))
         self.assert_refused("not both", "run", MODEL, "hi", "--file", self.file("text", "other"))
