@@ -20,7 +20,7 @@ struct SamplingFlags {
   int max_tokens = 0;  // 0: to the end of the context
   std::vector<std::string> stop{};
 };
-// temperature: the default of --temperature.
+// The defaults are those that the flags have.
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags);
 
 struct Answer {
@@ -38,7 +38,7 @@ Result<Answer> generate(Session& session, std::vector<text::TokenId> prompt, con
                         const std::function<void(const std::string&)>& on_text, const std::atomic<bool>* stop = nullptr,
                         std::optional<grammar::Matcher> constraint = {});
 
-// "27 tokens in: 812 tok/s; 64 out: 131 tok/s"
+// "27 tokens in: 812 tok/s; 64 out: 131 tok/s (ended by end token)"
 std::string speed_line(const Answer& answer);
 const char* finish_text(engine::FinishReason reason);
 
