@@ -3,6 +3,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "base/json.h"
@@ -48,7 +50,7 @@ int bench_grammar(const GrammarFlags& flags) {
   auto tokenizer = engine::load_tokenizer(*file);
   if (!tokenizer) return complain(tokenizer.error());
   const Gzip cases(gzopen(flags.cases.c_str(), "rb"));  // reads plain files too
-  if (!cases) return complain({"Can't read '" + flags.cases + "'.", flags.cases});
+  if (!cases) return complain({"Can't read '" + flags.cases + "': " + std::strerror(errno) + ".", flags.cases});
   std::vector<text::TokenId> ends;
   if (tokenizer->eos()) ends.push_back(*tokenizer->eos());
   grammar::Benchmark benchmark(

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <string>
 #include <system_error>
 
+#include "base/quoted.h"
 #include "commands.h"
 
 namespace {
@@ -25,6 +27,18 @@ int after_output(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   std::fprintf(stderr, "unisono: Can't write to standard output: %s.\n", std::strerror(errno));
   return exit_code == 0 ? 1 : exit_code;
+}
+
+// The first word where it is no command: the parser would only say that one is required.
+bool is_unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return false;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argv[1]) return false;
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  std::fprintf(stderr, "unisono: There is no command %s; there are %s.\n", unisono::quoted(argv[1]).c_str(), known.c_str());
+  return true;
 }
 
 }  // namespace
@@ -45,6 +59,7 @@ int main(int argc, char** argv) {
   add_template(app, exit_code);
   add_perplexity(app, exit_code);
   add_bench(app, exit_code);
+  if (is_unknown_command(app, argc, argv)) return 2;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

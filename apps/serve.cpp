@@ -239,7 +239,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_model_flags(*command, flags->model);
   add_context_flags(*command, flags->model);
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")->capture_default_str();
-  command->add_option("--port", flags->port, "Port to listen on; 0: a free one")->capture_default_str();
+  command->add_option("--port", flags->port, "Port to listen on; 0: a free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   command
       ->add_option("--name", flags->name,
                    "What clients call the model; by default the file's name without .gguf and number type")

@@ -64,7 +64,8 @@ Result<Checkpoint> Checkpoint::open(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
   auto checkpoint = parse(file->bytes());
-  if (checkpoint.ok()) checkpoint->contents_->file.emplace(std::move(*file));
+  if (!checkpoint) return Error{"'" + path + "': " + checkpoint.error().message, checkpoint.error().subject};
+  checkpoint->contents_->file.emplace(std::move(*file));
   return checkpoint;
 }
 

@@ -37,6 +37,7 @@ class Checkpoint {
  public:
   // Opens a file by its content (GGUF v2 and v3). Costs time in proportion to the metadata, not to the weights. Strings and
   // names are the file's bytes, which need not be UTF-8. Tensors begin at multiples of 8 bytes at least and share no byte.
+  // Errors name the file.
   static Result<Checkpoint> open(const std::string& path);
   // The same from memory, which must outlive the checkpoint: for tests and fuzzing. Tensors are as aligned as it is.
   static Result<Checkpoint> parse(std::span<const std::byte> file);

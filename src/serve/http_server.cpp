@@ -52,13 +52,19 @@ Result<void> HttpServer::Impl::bind(const std::string& host, uint16_t port) {
   tcp::resolver resolver(core->io);
   const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, failure);
   const std::string where = host + " port " + std::to_string(port);
-  if (failure || found.empty())
+  const auto no_such_address = [&] {
     return Error{"No such address to listen on: " + where + " (" + failure.message() + ").", "host"};
+  };
+  if (failure || found.empty()) return no_such_address();
   const tcp::endpoint wanted = found.begin()->endpoint();
   acceptor.open(wanted.protocol(), failure);
   if (!failure) acceptor.set_option(asio::socket_base::reuse_address(true), failure);
   if (!failure) acceptor.bind(wanted, failure);
   if (!failure) acceptor.listen(asio::socket_base::max_listen_connections, failure);
+  if (failure == boost::system::errc::address_not_available) return no_such_address();
+  if (failure == asio::error::address_in_use || failure == asio::error::access_denied)
+    return Error{"Can't listen on " + where + ": " + failure.message() + ". Choose another port, or 0 for a free one.",
+                 "port"};
   if (failure) return Error{"Can't listen on " + where + ": " + failure.message() + ".", "port"};
   endpoint = acceptor.local_endpoint(failure);
   return {};

@@ -53,10 +53,19 @@ class CommandLine(unittest.TestCase):
                             ["serve", MODEL, "--port", "0", "--api-key-file"]):
                 self.assert_refused(f"Can't read '{path}': {why}.", *command, path)
         self.assert_refused("Is a directory", "bench", "grammar", folder, "--tokenizer", MODEL)
+        self.assert_refused(f"Can't read '{gone}': No such file or directory.", "bench", "grammar", gone, "--tokenizer", MODEL)
+        text = self.file("text", "words\n")
+        for command in (["info", text], ["tokenize", text, "hi"], ["template", text], ["run", text, "hi"], ["bench", text],
+                        ["bench", "grammar", text, "--tokenizer", text]):
+            self.assert_refused(f"'{text}': This is not a GGUF file", *command)
         broken = self.file("broken.json", '{"type": ')
         self.assert_refused(f"'{broken}': Not valid JSON", "run", MODEL, "hi", "--json-schema", broken)
         self.assert_refused(f"'{broken}': Not valid JSON", "template", MODEL, "--messages", broken)
         self.assert_refused("--regex: ", "run", MODEL, "hi", "--regex", "(")
+
+    def test_a_command_that_there_is_not_is_named(self):
+        self.assert_refused("There is no command 'serv'; there are serve, chat, run,", "serv", MODEL)
+        self.assert_refused("There is no command '';", "")
 
     # An unset variable in a script must not open a server, or lift a constraint.
     def test_empty_values_are_refused(self):
@@ -117,6 +126,8 @@ class CommandLine(unittest.TestCase):
     def test_values_out_of_range_are_refused(self):
         for seed in ("99999999999999999999", "1.5", "x", "-9223372036854775809"):
             self.assert_refused("--seed", "run", MODEL, "hi", "--seed", seed)
+        for port in ("65536", "-1", "http"):
+            self.assert_refused("--port: Value", "serve", MODEL, "--port", port)
         for size in ("0x10M", " 20M", "nan", "-1G", "2Q", "2Gb", "G", "1e99"):
             self.assert_refused("is no size", "run", MODEL, "hi", "--kv-memory", size)
         for origin in ("chat.example.org", "https://chat.example.org/", "https://", "https://Chat.example.org", "http://*.org"):

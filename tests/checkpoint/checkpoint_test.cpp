@@ -197,6 +197,9 @@ TEST(Checkpoint, WhatCannotBeOpenedIsNamed) {
   ASSERT_FALSE(absent.ok());
   EXPECT_THAT(absent.error().message, HasSubstr("/nowhere/model.gguf"));
   EXPECT_FALSE(Checkpoint::open("/").ok());
+  const auto text = Checkpoint::open("/proc/self/exe");
+  ASSERT_FALSE(text.ok());
+  EXPECT_EQ(text.error().message, "'/proc/self/exe': This is not a GGUF file: it doesn't begin with the letters GGUF.");
 }
 
 class TypedReads : public ::testing::Test {

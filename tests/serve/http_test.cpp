@@ -497,7 +497,11 @@ TEST(HttpServer, SaysWhyItCannotListen) {
   ASSERT_TRUE(first.ok());
   const auto second = HttpServer::start("127.0.0.1", (*first)->port(), Router());
   ASSERT_FALSE(second.ok());
-  EXPECT_THAT(second.error().message, HasSubstr("Can't listen on 127.0.0.1 port"));
+  EXPECT_EQ(second.error().message, "Can't listen on 127.0.0.1 port " + std::to_string((*first)->port()) +
+                                        ": Address already in use. Choose another port, or 0 for a free one.");
+  const auto elsewhere = HttpServer::start("192.0.2.1", 0, Router());  // an address for documentation, of no machine
+  ASSERT_FALSE(elsewhere.ok());
+  EXPECT_THAT(elsewhere.error().message, HasSubstr("No such address to listen on: 192.0.2.1 port 0"));
   EXPECT_FALSE(HttpServer::start("no such host", 0, Router()).ok());
 }
 
