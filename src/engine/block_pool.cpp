@@ -51,18 +51,6 @@ void BlockPool::release(BlockId block) {
   if (--references_[at(block)] == 0) link_last(block);
 }
 
-std::vector<BlockId> BlockPool::fork(std::span<const BlockId> table) {
-  for (const BlockId block : table) share(block);
-  return {table.begin(), table.end()};
-}
-
-BlockId BlockPool::writable(BlockId block) {
-  if (references(block) == 1) return block;
-  const BlockId fresh = acquire();
-  release(block);
-  return fresh;
-}
-
 void BlockPool::audit() const {
   const auto ring = static_cast<BlockId>(references_.size());
   int linked = 0;

@@ -2,8 +2,8 @@
 // neither tokens nor the memory behind a block number. Every operation is O(1) per block.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace unisono::engine {
@@ -24,12 +24,6 @@ class BlockPool {
   void share(BlockId block);
   // One holder less; without any, the block is free and the last to be taken again.
   void release(BlockId block);
-
-  // A second table with the same blocks, each with one more reference.
-  std::vector<BlockId> fork(std::span<const BlockId> table);
-  // Before writing to a block that others may hold: the block itself when it has one holder, else a fresh one that takes
-  // the caller's reference (whoever calls copies the contents). Only when n_free() > 0 or the block has one holder.
-  BlockId writable(BlockId block);
 
   // Recounts everything; check()s that the free list, the counters and the references agree.
   void audit() const;

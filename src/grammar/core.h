@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "grammar/lexicon.h"
@@ -18,7 +17,6 @@ struct Core {
   Lexicon lexicon{pool};
   RuleTable rules{};
   std::vector<std::unique_ptr<RuleSource>> sources{};
-  std::vector<std::string> notes{};
   NodeId root = RuleTable::kEnd;
   std::shared_ptr<Recognizer> recognizer{};  // replaced when it has learnt too much
   bool caching = true;                       // of masks; false only to test that it makes no difference

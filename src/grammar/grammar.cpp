@@ -7,7 +7,6 @@ namespace unisono::grammar {
 
 Grammar::Grammar(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 Grammar::~Grammar() = default;
-const std::vector<std::string>& Grammar::notes() const { return core_->notes; }
 
 Result<std::shared_ptr<const Grammar>> Grammar::from_shape(const Shape& shape, const JsonSchemaOptions& options) {
   auto core = std::make_unique<Core>();

@@ -52,9 +52,6 @@ class Grammar {
   // What a shape says: the general form, of which all others are short ones. The options hold for all schemas in it.
   static Result<std::shared_ptr<const Grammar>> from_shape(const Shape& shape, const JsonSchemaOptions& options = {});
 
-  // What was taken as an annotation though its name looks like a constraint, as "pointer: reason".
-  const std::vector<std::string>& notes() const;
-
   explicit Grammar(std::unique_ptr<Core> core);
   ~Grammar();
   // For this room only.

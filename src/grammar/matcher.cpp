@@ -30,7 +30,6 @@ void Matcher::trim() {
   if (core.recognizer->bytes() > kMaxLearnt) core.recognizer = std::make_shared<Recognizer>(core.lexicon, core.rules);
   if (recognizer_ == core.recognizer) return;
   state_ = core.recognizer->adopt(*recognizer_, state_);
-  for (Step& step : past_) step.state = core.recognizer->adopt(*recognizer_, step.state);
   recognizer_ = core.recognizer;
 }
 
@@ -40,7 +39,6 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   trim();
   const StateId next = recognizer_->run(state_, bytes);
   if (next == Recognizer::kDead) return false;
-  past_.push_back({state_, false});
   state_ = next;
   return true;
 }
@@ -49,7 +47,6 @@ bool Matcher::accept(TokenId token) {
   if (token < 0 || token >= trie_->vocab_size() || ended_) return false;
   if (trie_->is_end(token)) {
     if (!may_end()) return false;
-    past_.push_back({state_, false});
     ended_ = true;
     return true;
   }
@@ -87,32 +84,6 @@ void Matcher::mask(std::span<uint64_t> bits) {
   if (recognizer_->accepting(state_))
     for (TokenId id : trie_->end_tokens()) bits[size_t(id) / 64] |= uint64_t(1) << (size_t(id) % 64);
   if (core.caching) recognizer_->keep_mask(state_, trie_->serial(), bits);
-}
-
-void Matcher::rollback(int n) {
-  check(n >= 0 && size_t(n) <= past_.size(), "rollback() of tokens that were taken");
-  if (n == 0) return;
-  const Step step = past_[past_.size() - size_t(n)];
-  past_.resize(past_.size() - size_t(n));
-  state_ = step.state;
-  ended_ = step.ended;
-}
-
-std::string Matcher::forced(size_t limit) {
-  std::string out;
-  if (ended_) return out;
-  std::lock_guard lock(grammar_->core().mutex);
-  trim();
-  StateId state = state_;
-  while (out.size() < limit && !recognizer_->accepting(state)) {
-    int only = -1;
-    for (int b = 0; b < 256 && only != -2; ++b)
-      if (recognizer_->step(state, uint8_t(b)) != Recognizer::kDead) only = only == -1 ? b : -2;
-    if (only < 0) break;
-    out += char(only);
-    state = recognizer_->step(state, uint8_t(only));
-  }
-  return out;
 }
 
 }  // namespace unisono::grammar

@@ -1,13 +1,11 @@
-// One answer on its way through a grammar: which tokens may come next. Cheap to copy (that is a fork); not for two
-// threads at once, though many matchers of one grammar may run on many threads.
+// One answer on its way through a grammar: which tokens may come next. Cheap to copy, and the copies go their own ways; not
+// for two threads at once, though many matchers of one grammar may run on many threads.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "grammar/grammar.h"
 #include "grammar/token_trie.h"
@@ -33,22 +31,12 @@ class Matcher {
   bool ended() const { return ended_; }
   // Nothing but an end token may follow.
   bool must_end();
-  // Undoes the last n accepted tokens (or accept_bytes calls). n: at most those taken.
-  void rollback(int n);
-  Matcher fork() const { return *this; }
-  // The bytes that must come next, whatever is chosen; at most `limit`.
-  std::string forced(size_t limit = 256);
 
  private:
   void trim();
-  struct Step {
-    uint32_t state;
-    bool ended;
-  };
   std::shared_ptr<const Grammar> grammar_;
   std::shared_ptr<const TokenTrie> trie_;
   std::shared_ptr<Recognizer> recognizer_;
-  std::vector<Step> past_{};
   uint32_t state_ = 0;
   bool ended_ = false;
 };

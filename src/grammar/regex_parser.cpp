@@ -49,14 +49,6 @@ class Parser {
     return out;
   }
 
-  Result<CharSet> set() {
-    rest_.remove_prefix(1);
-    auto out = bracket();
-    if (!out) return Error{"the character class has " + error_};
-    return *out;
-  }
-  std::string_view rest() const { return rest_; }
-
  private:
   std::nullptr_t fail(std::string what) {
     if (error_.empty()) error_ = std::move(what);
@@ -450,13 +442,6 @@ Result<RegexId> parse_regex(RegexPool& pool, std::string_view pattern, Match mat
   }
   if (!builder.error.empty()) return Error{"the pattern has " + builder.error};
   if (pool.exhausted()) return Error{"the pattern is too complex"};
-  return out;
-}
-
-Result<CharSet> parse_class(std::string_view& text) {
-  Parser parser(text);
-  Result<CharSet> out = parser.set();
-  text = parser.rest();
   return out;
 }
 

@@ -16,7 +16,4 @@ enum class Match : uint8_t {
 
 Result<RegexId> parse_regex(RegexPool& pool, std::string_view pattern, Match match);
 
-// The set that stands at the beginning of `text` as "[...]", which moves past it; for notations that borrow it.
-Result<CharSet> parse_class(std::string_view& text);
-
 }  // namespace unisono::grammar

@@ -57,7 +57,6 @@ Formula applied(Op op, FormulaId part) {
 constexpr const char* kRounded =
     "a number beyond 64 bits is known only as its nearest double, so that it can't be enforced";
 constexpr int kMaxConstDepth = 64;
-constexpr size_t kMaxNotes = 100;
 constexpr uint64_t kMaxLength = 100'000'000;
 
 }  // namespace
@@ -267,11 +266,7 @@ void SchemaReader::read_scalars(const JsonObject& o, std::vector<FormulaId>& par
   switch (find_format(view(format->get_string()), &rule)) {
     case FormatKind::beyond_patterns:
       return refuse(here("format"), "the format " + std::string(view(format->get_string())) + " can't be enforced");
-    case FormatKind::unknown:
-      if (notes_.size() < kMaxNotes)
-        notes_.push_back(pointer_ + "/format: " + std::string(view(format->get_string())) +
-                         " isn't a standard format, so it says nothing");
-      return;
+    case FormatKind::unknown: return;  // an annotation, by the standard
     case FormatKind::enforced: break;
   }
   const std::string name = "format " + std::string(view(format->get_string()));

@@ -24,7 +24,6 @@ class SchemaReader {
   // What a reference stands for.
   FormulaId target(uint32_t reference);
   const std::optional<Error>& error() const { return error_; }
-  const std::vector<std::string>& notes() const { return notes_; }
   void forgive() { error_.reset(); }
   void refuse(uint32_t where, std::string reason);
   void refuse_here(std::string reason);
@@ -48,7 +47,6 @@ class SchemaReader {
   void index_children(const JsonObject& object, const std::string& base, const std::string& pointer, int depth);
   std::optional<Place> find(const std::string& base, std::string_view ref);
   std::optional<Place> walk(Place place, std::string_view pointer);
-  Draft draft_of(const Json& schema, Draft otherwise) const;
   bool since(Draft draft) const { return draft_ >= draft; }
 
   FormulaId read(const Json& schema);
@@ -88,7 +86,6 @@ class SchemaReader {
   std::vector<Reference> references_{};
   std::string base_{}, pointer_{};
   std::vector<std::string> wheres_{};
-  std::vector<std::string> notes_{};
   std::optional<Error> error_{};
   int depth_ = 0;
 };

@@ -23,7 +23,6 @@ class SchemaRules final : public RuleSource {
 
   // Where a value of the schema begins.
   NodeId root();
-  const std::vector<std::string>& notes() const { return reader_.notes(); }
 
   void expand(RuleNode& node) override;
   NodeId resolve(const RuleNode& node, LexId terminal, std::string_view text) override;

@@ -65,7 +65,6 @@ class Compiler {
         auto rules = SchemaRules::compile(shape.schema, options_, core_.pool, core_.lexicon, core_.rules);
         if (!rules) return Error{rules.error().message, shape.where + rules.error().subject};
         const NodeId root = (*rules)->root();
-        core_.notes.insert(core_.notes.end(), (*rules)->notes().begin(), (*rules)->notes().end());
         core_.sources.push_back(std::move(*rules));
         return root;
       }

@@ -343,6 +343,5 @@ std::optional<TokenId> Tokenizer::find(std::string_view token) const {
 std::optional<TokenId> Tokenizer::bos() const { return impl_->spec.bos; }
 std::optional<TokenId> Tokenizer::eos() const { return impl_->spec.eos; }
 bool Tokenizer::adds_bos() const { return impl_->add_bos; }
-bool Tokenizer::adds_eos() const { return impl_->add_eos; }
 
 }  // namespace unisono::text

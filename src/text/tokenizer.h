@@ -73,7 +73,6 @@ class Tokenizer {
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
   bool adds_bos() const;
-  bool adds_eos() const;
 
  private:
   friend class Detokenizer;

@@ -30,22 +30,6 @@ TEST(BlockPool, AFreeBlockCanBeTakenBack) {
   pool.audit();
 }
 
-TEST(BlockPool, AForkIsCopiedWhenWritten) {
-  BlockPool pool(4);
-  std::vector<BlockId> table{pool.acquire(), pool.acquire()};
-  std::vector<BlockId> other = pool.fork(table);
-  EXPECT_EQ(other, table);
-  EXPECT_EQ(pool.n_free(), 2);
-  other[1] = pool.writable(other[1]);
-  EXPECT_NE(other[1], table[1]);
-  EXPECT_EQ(pool.references(table[1]), 1);
-  EXPECT_EQ(pool.writable(table[1]), table[1]);
-  for (const BlockId b : table) pool.release(b);
-  for (const BlockId b : other) pool.release(b);
-  EXPECT_EQ(pool.n_free(), 4);
-  pool.audit();
-}
-
 // Random operations against a model that keeps references in a map and the free blocks in a list.
 TEST(BlockPool, EqualsASimpleModel) {
   std::mt19937 rng(1);

@@ -67,11 +67,11 @@ std::vector<GrammarPtr> grammars(const JsonSchemaOptions& options) {
 }
 
 // By trying every token on a matcher of its own.
-std::vector<uint64_t> by_force(Matcher& matcher, const TokenTrie& trie) {
+std::vector<uint64_t> by_force(const Matcher& matcher, const TokenTrie& trie) {
   std::vector<uint64_t> out(trie.mask_words());
   for (TokenId id = 0; id < trie.vocab_size(); ++id) {
-    if (!matcher.accept(id)) continue;
-    matcher.rollback(1);
+    Matcher tried = matcher;
+    if (!tried.accept(id)) continue;
     out[size_t(id) / 64] |= uint64_t(1) << (size_t(id) % 64);
   }
   return out;
@@ -110,47 +110,30 @@ TEST(Mask, EqualsTryingEveryToken) {
   }
 }
 
-TEST(Mask, RollbackAndForkLeadBackAndApart) {
+TEST(Mask, CopiesGoTheirOwnWays) {
   std::mt19937 random(9);
   const auto trie = word_trie();
   for (const GrammarPtr& grammar : grammars({})) {
-    Matcher matcher(grammar, trie);
+    std::vector<Matcher> kept{Matcher(grammar, trie)};
     std::vector<std::vector<uint64_t>> seen;
-    std::vector<uint64_t> bits(trie->mask_words());
-    int taken = 0;
     for (int step = 0; step < 60; ++step) {
-      matcher.mask(bits);
-      if (int(seen.size()) == taken) seen.push_back(bits);
-      ASSERT_EQ(seen[size_t(taken)], bits);
-      if (taken > 0 && random() % 3 == 0) {
-        const int back = 1 + int(random() % unsigned(taken));
-        matcher.rollback(back);
-        taken -= back;
-        seen.resize(size_t(taken) + 1);
+      std::vector<uint64_t> bits(trie->mask_words());
+      kept.back().mask(bits);
+      if (seen.size() < kept.size()) seen.push_back(bits);
+      ASSERT_EQ(seen.back(), bits);
+      if (kept.size() > 1 && random() % 3 == 0) {
+        const size_t back = 1 + random() % (kept.size() - 1);
+        kept.erase(kept.end() - static_cast<std::ptrdiff_t>(back), kept.end());
+        seen.resize(kept.size());
         continue;
       }
       const std::vector<TokenId> allowed = members(bits);
       if (allowed.empty()) break;
-      Matcher other = matcher.fork();
-      ASSERT_TRUE(other.accept(allowed[random() % allowed.size()]));
-      const TokenId token = allowed[random() % allowed.size()];
-      ASSERT_TRUE(matcher.accept(token));
-      seen.resize(size_t(taken) + 1);
-      ++taken;
+      Matcher next = kept.back();
+      ASSERT_TRUE(next.accept(allowed[random() % allowed.size()]));
+      kept.push_back(std::move(next));
     }
   }
-}
-
-TEST(Mask, ForcedBytesAreTheOnlyOnes) {
-  const GrammarPtr grammar = schema(
-      R"({"type": "object", "properties": {"name": {"const": "x"}}, "required": ["name"], "additionalProperties": false})",
-      {.whitespace = Whitespace::compact});
-  Matcher matcher(grammar, byte_trie());
-  EXPECT_EQ(matcher.forced(), R"({"name":"x"})");
-  EXPECT_TRUE(matcher.accept_bytes(R"({"name":"x"})"));
-  EXPECT_TRUE(matcher.may_end());
-  EXPECT_TRUE(matcher.must_end());
-  EXPECT_EQ(matcher.forced(), "");
 }
 
 TEST(Mask, OnlyAnEndTokenFollowsTheEnd) {
