@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <utility>
 
 #include "base/quoted.h"
 #include "checkpoint/gguf.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "grammar/ebnf.h"
-#include "grammar/regex_parser.h"
 
 namespace unisono::grammar {
 

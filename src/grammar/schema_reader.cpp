@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "grammar/regex_parser.h"
 #include "grammar/uri.h"
 
 namespace unisono::grammar {

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "model/batch.h"
 
 namespace unisono::model {
 

@@ -1,8 +1,5 @@
 #include "serve/anthropic_messages.h"
 
-#include <algorithm>
-#include <array>
-
 #include "serve/text_content.h"
 
 namespace unisono::serve {

@@ -1,6 +1,5 @@
 // The generating endpoints: prompts become tokens here, then the engine has them.
 #include <functional>
-#include <optional>
 
 #include "serve/answer.h"
 #include "serve/anthropic_messages.h"

@@ -1,6 +1,5 @@
 // The methods of str, list, tuple and dict that templates may call.
 #include <algorithm>
-#include <array>
 #include <string>
 #include <unordered_map>
 

@@ -5,7 +5,6 @@
 
 #include "text/jinja_eval.h"
 #include "text/jinja_format.h"
-#include "text/jinja_print.h"
 #include "text/jinja_unicode.h"
 
 namespace unisono::text::jinja {

@@ -1,12 +1,10 @@
 #include "text/jinja_parser.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 
 #include "text/jinja_expression.h"
 #include "text/jinja_scope.h"
-#include "text/jinja_unicode.h"
+#include "text/unicode.h"
 
 namespace unisono::text::jinja {
 

@@ -1,5 +1,4 @@
 // Jinja's tests: what may stand after `is`.
-#include <cmath>
 #include <unordered_map>
 
 #include "text/jinja_builtins.h"

@@ -1,6 +1,5 @@
 #include "text/jinja_value.h"
 
-#include <cmath>
 #include <functional>
 
 namespace unisono::text::jinja {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
-#include <span>
 
 #include "base/quoted.h"
 #include "text/added_tokens.h"

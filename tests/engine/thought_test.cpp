@@ -1,7 +1,6 @@
 // Thoughts of a limited length: they take no more tokens than they may, and what comes before is what came without a limit.
 #include <gtest/gtest.h>
 
-#include "base/json.h"
 #include "engine/collector.h"
 #include "engine/thought_watch.h"
 #include "engine/tiny_world.h"

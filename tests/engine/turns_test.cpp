@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "engine/scheduler.h"

@@ -1,5 +1,4 @@
 // Input made to cost much: it is refused soon, or it works; it never hangs, and nothing is taken that shouldn't be.
-#include <chrono>
 #include <ctime>
 
 #include "bytes.h"

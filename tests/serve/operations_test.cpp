@@ -8,7 +8,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <future>
 #include <sstream>
 
 #include "serve/api.h"

@@ -1,12 +1,10 @@
 // Real vocabularies against what their models' own tokenizers give.
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <sstream>
 
 #include "base/json.h"
 #include "support/real_files.h"
-#include "text/detokenizer.h"
 #include "text/random_strings.h"
 #include "text/vocabulary_file.h"
 
