@@ -91,10 +91,11 @@ Cut find_cut(std::span<const float> candidates, double target, std::vector<doubl
 
 void weigh(std::span<const float> scores, float best, float temperature, std::span<float> weights) {
   check(scores.size() == weights.size(), "weights for each score");
-  const float top = std::min(best, std::numeric_limits<float>::max());
-  // Bounded, so that 0 * inverse is 0 for the smallest temperatures too.
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const float top = std::min(best, kMost);
+  // Bounded, so that 0 * inverse is 0 for the smallest temperatures too; for the largest it is 0.
   const float inverse = std::min(1.0f / temperature, 1e30f);
-  for (size_t i = 0; i < scores.size(); i++) weights[i] = exp_nonpositive((scores[i] - top) * inverse);
+  for (size_t i = 0; i < scores.size(); i++) weights[i] = exp_nonpositive((std::min(scores[i], kMost) - top) * inverse);
 }
 
 double sum(std::span<const float> weights, std::vector<double>& block_sums) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/philox.h"
+#include "base/thread_team.h"
 #include "decode/rows.h"
 
 namespace unisono::decode {
@@ -212,6 +213,28 @@ TEST(Sampler, NothingToChoose) {
   EXPECT_EQ(sample({.logits = one, .banned = banned}, {}, scratch), std::nullopt);
   for (const int top_k : {0, 1, 2})
     EXPECT_EQ(sample({.logits = one}, {.top_k = top_k, .top_p = 0.5f, .min_p = 0.5f}, scratch), 1);
+}
+
+// Infinities come of penalties too: 20 / 2e-38 is one. At so high a temperature all that can be chosen weighs the same.
+TEST(Sampler, InfinityCanBeChosenAtEveryTemperature) {
+  FlushDenormals flushed;
+  SamplerScratch scratch;
+  TokenCounts counts(4);
+  for (const int32_t id : {1, 2}) counts.add_prompt(id);
+  const std::vector<float> row{1, 20, 30, -INFINITY};
+  const std::vector<int32_t> banned{0};
+  for (const float temperature : {1e-30f, 1.0f, 1e38f, 3e38f})
+    for (const int top_k : {0, 2}) {
+      const SamplingParams params{.temperature = temperature, .top_k = top_k, .repetition_penalty = 2e-38f};
+      ASSERT_TRUE(validate(params, 4).ok());
+      std::vector<int> hits(4);
+      for (uint64_t position = 0; position < 100; position++)
+        hits[static_cast<size_t>(
+            sample({.logits = row, .counts = &counts, .banned = banned, .position = position}, params, scratch)
+                .value_or(3))]++;
+      EXPECT_EQ(hits[1] + hits[2], 100) << temperature << " of the best " << top_k;
+      EXPECT_GT(std::min(hits[1], hits[2]), 20) << temperature << " of the best " << top_k;
+    }
 }
 
 TEST(Sampler, RefusesWhatIsOutOfRange) {
