@@ -85,7 +85,8 @@ struct Ops {
   const char* name;
   bool (*runs_here)();
 
-  // x[values] -> out[values / 32]; values a multiple of 32. scale = max |x| / 127, q = round to nearest even.
+  // x[values] -> out[values / 32]; values a multiple of 32. scale = max |x| / 127, q = round to nearest even; where the scale is
+  // flushed to 0, all q are 0.
   void (*quantise)(const float* x, int64_t values, QuantBlock* out);
   // What quantise() rounded off: y = x - scale * q. Quantised again, it doubles the digits.
   void (*rounding)(const float* x, int64_t values, const QuantBlock* rounded, float* y);
@@ -140,7 +141,7 @@ std::span<const Ops* const> compiled_ops();
 const Ops& best_ops();
 // A sentence why best_ops() is not the table for which this CPU has the instructions; null: it is.
 const char* passed_over();
-// By name ("scalar", "avx2", "avx512", "avx512bf16", "amx"); null: unknown, or doesn't run here.
+// By name ("scalar", "avx2", "avxvnni", "avx512", "avx512bf16", "amx"); null: unknown, or doesn't run here.
 const Ops* find_ops(const char* name);
 
 }  // namespace unisono::kernels

@@ -22,9 +22,12 @@ UNISONO_INLINE void quantise_blocks(const float* x, QuantBlock* out) {
   Vec tops[4];
   UNISONO_UNROLL for (int b = 0; b < 4; b++) tops[b] =
       b < N ? max(abs(load(x + b * kBlock)), abs(load(x + b * kBlock + 16))) : zero();
-  alignas(16) float top[4], inverse[4];
+  alignas(16) float top[4], scale[4], inverse[4];
   maximum_each(tops, top);
-  for (int b = 0; b < 4; b++) inverse[b] = top[b] > 0 ? 127.0f / top[b] : 0.0f;
+  for (int b = 0; b < 4; b++) {
+    scale[b] = top[b] / 127.0f;
+    inverse[b] = scale[b] > 0 ? 127.0f / top[b] : 0.0f;  // where the scale is flushed, it could be infinite
+  }
   Ints low[4], high[4];
   UNISONO_UNROLL for (int b = 0; b < 4; b++) {
     if (b >= N) {
@@ -42,8 +45,8 @@ UNISONO_INLINE void quantise_blocks(const float* x, QuantBlock* out) {
   sum_each(high, high_sum);
   for (int b = 0; b < N; b++) {
     const int32_t sum = low_sum[b] + high_sum[b];
-    out[b].scale = top[b] / 127.0f;
-    out[b].scaled_sum = out[b].scale * static_cast<float>(sum);
+    out[b].scale = scale[b];
+    out[b].scaled_sum = scale[b] * static_cast<float>(sum);
     out[b].minus_sum = -sum;
     out[b].minus_sum_low = -low_sum[b];
   }

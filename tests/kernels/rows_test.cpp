@@ -58,6 +58,32 @@ TEST(Rows, Quantise) {
   }
 }
 
+// Below 127 times the smallest normal float a scale is flushed to 0, and below 127 / the largest one 127 / x is infinite.
+TEST(Rows, QuantiseMakesZerosOfWhatHasNoScale) {
+  constexpr int kBlocks = 11;
+  auto x = random_floats(kBlocks * 32, 13);
+  for (size_t i = 0; i < x.size(); i++) x[i] *= std::ldexp(1.0f, -114 - static_cast<int>(i / 32));
+  const auto got = on_all(kBlocks * sizeof(QuantBlock) / 4, [&](const Ops& ops, float* y) {
+    for (int b = 0; b < kBlocks; b++)
+      ops.quantise(&x[static_cast<size_t>(b) * 32], 32, reinterpret_cast<QuantBlock*>(y) + b);
+    std::vector<QuantBlock> together(kBlocks);
+    ops.quantise(x.data(), kBlocks * 32, together.data());
+    EXPECT_EQ(std::memcmp(together.data(), y, kBlocks * sizeof(QuantBlock)), 0) << ops.name;
+  });
+  int without = 0;
+  for (size_t b = 0; b < kBlocks; b++) {
+    QuantBlock q;
+    std::memcpy(&q, &got[b * sizeof q / 4], sizeof q);
+    const bool zeros = std::all_of(std::begin(q.q), std::end(q.q), [](int8_t v) { return v == 0; });
+    EXPECT_EQ(zeros, q.scale == 0) << b;
+    if (q.scale != 0) continue;
+    without++;
+    EXPECT_TRUE(q.minus_sum == 0 && q.minus_sum_low == 0 && q.scaled_sum == 0) << b;
+  }
+  EXPECT_GT(without, 2);
+  EXPECT_LT(without, kBlocks - 2);
+}
+
 TEST(Rows, RoundingIsWhatQuantiseLost) {
   const auto x = random_floats(20 * 32, 12);
   FlushDenormals flushed;
