@@ -54,6 +54,17 @@ TEST(ThoughtWatch, EndsThoughtsThatAreTooLong) {
   EXPECT_EQ(said(maybe, "<t>a\u65e5bc"), "<t>a\u65e5" + end + "bc") << "no half characters";
 }
 
+// As of models whose embedding has more rows than their vocabulary.
+TEST(ThoughtWatch, CountsTokensThatTheVocabularyLacks) {
+  const TinyTokenizer tokenizer;
+  ThoughtWatch watch({.begin = "<t>", .end = "</t>", .max_tokens = 3, .open = true}, tokenizer.get());
+  for (const TokenId beyond : {0, 1, 1 << 24}) {
+    EXPECT_EQ(watch.due(), std::nullopt);
+    watch.push(tokenizer.get().vocab_size() + beyond);
+  }
+  EXPECT_NE(watch.due(), std::nullopt);
+}
+
 Request thinking(const TinyWorld& world, int budget, uint64_t seed) {
   Request r{.prompt = world.tokenizer.get().encode("on the", true, false), .max_tokens = 40};
   r.thoughts = ThoughtBudget{.begin = "<t>", .end = "the end.", .max_tokens = budget, .open = true};
