@@ -316,7 +316,9 @@ class Step::Part {
     if (kv_head == s_.h_.n_kv_heads) return blocks;
     const kernels::KvView kv = view(index, kv_head);
     const auto all = table(row, index);
-    const int first = split * kSplit / kBlockTokens, last = deal().position[static_cast<size_t>(row)] / kBlockTokens;
+    // Blocks behind the row's window aren't read, and may be gone.
+    const int first = std::max(split * kSplit, first_position(row, index)) / kBlockTokens;
+    const int last = deal().position[static_cast<size_t>(row)] / kBlockTokens;
     for (int i = 0; i < kernels::kBlocksAhead && first + i <= last; i++)
       blocks[static_cast<size_t>(i)] = kv.base + kv.stride * static_cast<size_t>(all[static_cast<size_t>(first + i)]);
     return blocks;
@@ -380,10 +382,11 @@ class Step::Part {
       }
   }
 
-  int first_split(int row, int layer) const {  // that the row sees
+  int first_position(int row, int layer) const {  // that the row sees
     if (!s_.h_.windowed[static_cast<size_t>(layer)]) return 0;
-    return std::max(0, deal().position[static_cast<size_t>(row)] - s_.h_.window + 1) / kSplit;
+    return std::max(0, deal().position[static_cast<size_t>(row)] - s_.h_.window + 1);
   }
+  int first_split(int row, int layer) const { return first_position(row, layer) / kSplit; }
   int last_split(int row) const { return deal().position[static_cast<size_t>(row)] / kSplit + 1; }  // behind the last
 
   void outputs() {

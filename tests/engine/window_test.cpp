@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -150,6 +152,55 @@ TEST(WindowStore, SameBitsAsAStoreThatKeepsEverything) {
       const auto b = world.model->forward({tokens, in_apart, rows}, apart, world.team);
       ASSERT_TRUE(std::ranges::equal(expected, b)) << threads << " threads, position " << step[0][1];
     }
+  }
+}
+
+// Attention that notes whether what it is told to fetch lies in the store.
+std::span<const std::byte> spied_regions[2];
+std::atomic<int> n_fetched, n_outside;
+void spying_attend(const kernels::AttentionItem& item, int begin, int end, bool fold) {
+  for (const std::byte* block : item.then) {
+    if (block == nullptr) continue;
+    n_fetched++;
+    if (std::ranges::none_of(spied_regions, [&](auto region) {
+          return !std::less<>()(block, region.data()) && std::less<>()(block, region.data() + region.size());
+        }))
+      n_outside++;
+  }
+  kernels::best_ops().attend(item, begin, end, fold);
+}
+
+TEST(WindowStore, NothingIsFetchedFromBehindTheWindow) {
+  constexpr int kLength = 544, kWindow = 40, kChunk = 128;
+  for (const int threads : {1, 2, 3}) {
+    TinyWorld world(threads, TinyWorld::windowed_hparams(kWindow));
+    const model::Hparams& h = world.hparams;
+    kernels::Ops spy = kernels::best_ops();
+    spy.attend = spying_attend;
+    auto model = model::Model::load(*model::find_arch("llama"), h, world.weights, {.ops = &spy}, world.team);
+    ASSERT_TRUE(model.ok());
+    const int n_blocks = blocks_for(kLength);
+    model::KvStore kv(model::KvType::bf16, h.windowed, h.n_kv_heads, h.head_dim, n_blocks, n_blocks);
+    for (int layer = h.n_layers - 1; layer >= 0; layer--)  // the first of each kind begins its memory
+      spied_regions[kv.has_window_blocks(layer) ? 1 : 0] = {kv.head(layer, 0),
+                                                            kv.stride(layer) * static_cast<size_t>(n_blocks)};
+    std::vector<int32_t> table(static_cast<size_t>(n_blocks));
+    std::iota(table.begin(), table.end(), 0);
+    std::vector<int32_t> window = table;
+    std::mt19937 rng(2);
+    const auto text = random_tokens(rng, kLength);
+    n_fetched = n_outside = 0;
+    for (int at = 0; at < kLength;) {
+      const int rows = at + kChunk < kLength ? kChunk : 1, last = rows - 1;
+      std::fill_n(window.begin(), std::max(0, at - kWindow + 1) / kBlock, -(1 << 20));
+      const model::BatchSequence sequence{0, rows, at, table, window};
+      model->forward(
+          {std::span(text).subspan(static_cast<size_t>(at), static_cast<size_t>(rows)), {&sequence, 1}, {&last, 1}}, kv,
+          world.team);
+      at += rows;
+    }
+    EXPECT_GT(n_fetched, 0) << threads << " threads";
+    EXPECT_EQ(n_outside, 0) << threads << " threads";
   }
 }
 
