@@ -91,7 +91,8 @@ struct Ops {
   // What quantise() rounded off: y = x - scale * q. Quantised again, it doubles the digits.
   void (*rounding)(const float* x, int64_t values, const QuantBlock* rounded, float* y);
 
-  // x[values] -> out[values / 32], rounded to nearest even; values a multiple of 32.
+  // x[values] -> out[values / 32], rounded to nearest even; values a multiple of 32. No x is denormal, as nothing is that was
+  // computed with these flushed: the largest would be rounded up by some tables and taken for 0 by AVX-512 BF16.
   void (*round_bf16)(const float* x, int64_t values, Bf16Block* out);
 
   // y[row * ldy + n] = sum over k of x[row][k] * w[n][k] for the lanes of panels [begin, end), written whole: y must have
