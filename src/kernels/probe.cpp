@@ -35,65 +35,51 @@ void read(const std::byte* memory, size_t bytes) {
   asm volatile("" : "+r"(all));
 }
 
-#if defined(UNISONO_ISA_AVX512)
-constexpr int kChains = 16;  // latencies times units, and some
-double int8(int64_t rounds) {
-  __m512i sum[kChains] = {}, w = _mm512_set1_epi8(3), x = _mm512_set1_epi8(1);
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  for (int64_t i = 0; i < rounds; i++) {
-    keep(w);
-    UNISONO_UNROLL for (int c = 0; c < kChains; c++) sum[c] = _mm512_dpbusd_epi32(sum[c], w, x);
+// sum = step(sum, w), `rounds` times in each of `Chains` sums, so many that latencies times units are covered. A step does
+// `each` operations.
+template <int Chains, class Sum, class Weights, class Step>
+UNISONO_INLINE double run_chains(int64_t rounds, double each, Sum zero, Weights w, Step step) {
+  Sum sum[Chains];
+  UNISONO_UNROLL for (int c = 0; c < Chains; c++) {
+    sum[c] = zero;
+    keep(sum[c]);
   }
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  return 128.0 * kChains * static_cast<double>(rounds);
-}
-double f32(int64_t rounds) {
-  __m512 sum[kChains] = {}, w = _mm512_set1_ps(0.5f), x = _mm512_set1_ps(0.25f);
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
   for (int64_t i = 0; i < rounds; i++) {
-    keep(w);
-    UNISONO_UNROLL for (int c = 0; c < kChains; c++) sum[c] = _mm512_fmadd_ps(sum[c], w, x);
-  }
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  return 32.0 * kChains * static_cast<double>(rounds);
-}
-#elif defined(UNISONO_ISA_AVX2)
-constexpr int kChains = 12;
-#if defined(__AVXVNNI__)
-double int8(int64_t rounds) {
-  __m256i sum[kChains] = {}, w = _mm256_set1_epi8(3), x = _mm256_set1_epi8(1);
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  for (int64_t i = 0; i < rounds; i++) {
-    keep(w);
-    UNISONO_UNROLL for (int c = 0; c < kChains; c++) sum[c] = _mm256_dpbusd_avx_epi32(sum[c], w, x);
-  }
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  return 64.0 * kChains * static_cast<double>(rounds);
-}
-#else
-// Products of bytes summed in pairs as 16-bit numbers, as the kernels take weights of few bits.
-double int8(int64_t rounds) {
-  __m256i sum[kChains] = {}, w = _mm256_set1_epi8(3), x = _mm256_set1_epi8(1);
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  for (int64_t i = 0; i < rounds; i++) {
-    UNISONO_UNROLL for (int c = 0; c < kChains; c++) {
+    UNISONO_UNROLL for (int c = 0; c < Chains; c++) {
       keep(w);
-      sum[c] = _mm256_add_epi16(sum[c], _mm256_maddubs_epi16(w, x));
+      sum[c] = step(sum[c], w);
     }
   }
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  return 64.0 * kChains * static_cast<double>(rounds);
+  UNISONO_UNROLL for (int c = 0; c < Chains; c++) keep(sum[c]);
+  return each * Chains * static_cast<double>(rounds);
 }
-#endif
+
+#if defined(UNISONO_ISA_AVX512)
+double int8(int64_t rounds) {
+  const __m512i x = _mm512_set1_epi8(1);
+  return run_chains<16>(rounds, 128, _mm512_setzero_si512(), _mm512_set1_epi8(3),
+                        [&](__m512i sum, __m512i w) { return _mm512_dpbusd_epi32(sum, w, x); });
+}
 double f32(int64_t rounds) {
-  __m256 sum[kChains] = {}, w = _mm256_set1_ps(0.5f), x = _mm256_set1_ps(0.25f);
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  for (int64_t i = 0; i < rounds; i++) {
-    keep(w);
-    UNISONO_UNROLL for (int c = 0; c < kChains; c++) sum[c] = _mm256_fmadd_ps(sum[c], w, x);
-  }
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  return 16.0 * kChains * static_cast<double>(rounds);
+  const __m512 x = _mm512_set1_ps(0.25f);
+  return run_chains<16>(rounds, 32, _mm512_setzero_ps(), _mm512_set1_ps(0.5f),
+                        [&](__m512 sum, __m512 w) { return _mm512_fmadd_ps(sum, w, x); });
+}
+#elif defined(UNISONO_ISA_AVX2)
+double int8(int64_t rounds) {
+  const __m256i x = _mm256_set1_epi8(1);
+  return run_chains<12>(rounds, 64, _mm256_setzero_si256(), _mm256_set1_epi8(3), [&](__m256i sum, __m256i w) {
+#if defined(__AVXVNNI__)
+    return _mm256_dpbusd_avx_epi32(sum, w, x);
+#else  // summed in pairs as 16-bit numbers, as the kernels take weights of few bits
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
+#endif
+  });
+}
+double f32(int64_t rounds) {
+  const __m256 x = _mm256_set1_ps(0.25f);
+  return run_chains<12>(rounds, 16, _mm256_setzero_ps(), _mm256_set1_ps(0.5f),
+                        [&](__m256 sum, __m256 w) { return _mm256_fmadd_ps(sum, w, x); });
 }
 #else
 // The reference's own operations: slow is what it is.
@@ -108,27 +94,15 @@ double int8(int64_t rounds) {
   return 128.0 * static_cast<double>(rounds);
 }
 double f32(int64_t rounds) {
-  Vec sum = set(0), w = set(0.5f);
-  for (int64_t i = 0; i < rounds; i++) {
-    keep(w);
-    sum = fma(sum, w, w);
-  }
-  keep(sum);
-  return 32.0 * static_cast<double>(rounds);
+  return run_chains<1>(rounds, 32, set(0), set(0.5f), [](Vec sum, Vec w) { return fma(sum, w, w); });
 }
 #endif
 
 #if defined(__AVX512BF16__)
 double bf16(int64_t rounds) {
-  __m512 sum[kChains] = {};
-  __m512bh w = (__m512bh)_mm512_set1_epi16(0x3f00), x = (__m512bh)_mm512_set1_epi16(0x3e80);
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  for (int64_t i = 0; i < rounds; i++) {
-    keep(w);
-    UNISONO_UNROLL for (int c = 0; c < kChains; c++) sum[c] = _mm512_dpbf16_ps(sum[c], w, x);
-  }
-  UNISONO_UNROLL for (int c = 0; c < kChains; c++) keep(sum[c]);
-  return 64.0 * kChains * static_cast<double>(rounds);
+  const auto x = (__m512bh)_mm512_set1_epi16(0x3e80);
+  return run_chains<16>(rounds, 64, _mm512_setzero_ps(), (__m512bh)_mm512_set1_epi16(0x3f00),
+                        [&](__m512 sum, __m512bh w) { return _mm512_dpbf16_ps(sum, w, x); });
 }
 #else
 double bf16(int64_t rounds) { return f32(rounds); }  // two fused steps
