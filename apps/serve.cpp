@@ -149,8 +149,7 @@ serve::ServeContext make_context(const ServeFlags& flags, Session& session, std:
   return context;
 }
 
-// What the server counts needs the engine's state, and what it logs every answer.
-serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::string>& keys, serve::Metrics& metrics) {
+serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::string>& keys) {
   serve::HttpOptions http;
   http.limits.connections = flags.max_connections;
   http.limits.body_bytes = static_cast<size_t>(flags.max_body_mb) << 20;
@@ -158,10 +157,6 @@ serve::HttpOptions http_options(const ServeFlags& flags, const std::vector<std::
   if (!keys.empty()) http.guard = serve::key_guard(keys);
   if (!flags.tls_certificates.empty()) http.tls = serve::TlsFiles{flags.tls_certificates, flags.tls_key};
   http.cors_origins = flags.cors_origins;
-  http.on_answered = [&metrics, log = flags.access_log || flags.log_prompts](const serve::AccessRecord& record) {
-    metrics.responded(record.status);
-    if (log) log_access(record);
-  };
   return http;
 }
 
@@ -171,6 +166,8 @@ int run(const ServeFlags& flags) {
   std::optional<EndsAtOnce> loading(signals);
   auto keys = read_keys(flags.key_file);
   if (!keys) return complain(keys.error());
+  auto bound = serve::HttpServer::bind(flags.host, flags.port, http_options(flags, *keys));  // before the long work
+  if (!bound) return complain(bound.error());
   auto session = open_session(flags.model, false,
                               {.token_budget = flags.token_budget,
                                .max_running = flags.max_running,
@@ -191,14 +188,19 @@ int run(const ServeFlags& flags) {
   context.constraints = &constraints;
   serve::Metrics metrics(context.model.name, context.engine.state);
   context.metrics = &metrics;
-  auto server = serve::HttpServer::start(flags.host, flags.port, serve::make_api(context), http_options(flags, *keys, metrics));
-  if (!server) return complain(server.error());
+  const std::unique_ptr<serve::HttpServer> server = *std::move(bound);  // ends before what it serves with
+  const auto served = server->serve(serve::make_api(context),
+                                    [&metrics, log = flags.access_log || flags.log_prompts](const serve::AccessRecord& record) {
+                                      metrics.responded(record.status);
+                                      if (log) log_access(record);
+                                    });
+  if (!served) return complain(served.error());
   const auto state = (*session)->engine->state();
   std::cout << "Model " << context.model.name << ": context " << context.model.max_context << " tokens, room for "
             << int64_t{state.blocks_total} * state.block_tokens << " in all; " << (*session)->team.size() << " threads, "
             << loaded.model.ops().name << ".\n"
-            << "Listening on " << (*server)->address() << " (OpenAI API: " << (*server)->address() << "/v1)" << std::endl;
-  run_until_signal(**server, *(*session)->engine, signals, std::chrono::seconds(flags.grace_s));
+            << "Listening on " << server->address() << " (OpenAI API: " << server->address() << "/v1)" << std::endl;
+  run_until_signal(*server, *(*session)->engine, signals, std::chrono::seconds(flags.grace_s));
   return 0;
 }
 

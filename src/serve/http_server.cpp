@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/check.h"
 #include "serve/http_connection.h"
 
 namespace unisono::serve {
@@ -35,11 +36,13 @@ struct HttpServer::Impl {
   asio::steady_timer grace{core->io};
   asio::steady_timer pause{core->io};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{core->io.get_executor()};
+  std::string where{};  // as it was asked for
   tcp::endpoint endpoint{};
   std::thread thread{};
   bool secure = false;
 
   Result<void> bind(const std::string& host, uint16_t port);
+  Result<void> listen();
   void accept();
   void welcome(tcp::socket socket);
   void run();
@@ -47,11 +50,17 @@ struct HttpServer::Impl {
   void cut_all();
 };
 
+Error cant_listen(const std::string& where, error_code failure) {
+  if (failure == asio::error::address_in_use || failure == asio::error::access_denied)
+    return {"Can't listen on " + where + ": " + failure.message() + ". Choose another port, or 0 for a free one.", "port"};
+  return {"Can't listen on " + where + ": " + failure.message() + ".", "port"};
+}
+
 Result<void> HttpServer::Impl::bind(const std::string& host, uint16_t port) {
   error_code failure;
   tcp::resolver resolver(core->io);
   const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, failure);
-  const std::string where = host + " port " + std::to_string(port);
+  where = host + " port " + std::to_string(port);
   const auto no_such_address = [&] {
     return Error{"No such address to listen on: " + where + " (" + failure.message() + ").", "host"};
   };
@@ -60,13 +69,16 @@ Result<void> HttpServer::Impl::bind(const std::string& host, uint16_t port) {
   acceptor.open(wanted.protocol(), failure);
   if (!failure) acceptor.set_option(asio::socket_base::reuse_address(true), failure);
   if (!failure) acceptor.bind(wanted, failure);
-  if (!failure) acceptor.listen(asio::socket_base::max_listen_connections, failure);
   if (failure == boost::system::errc::address_not_available) return no_such_address();
-  if (failure == asio::error::address_in_use || failure == asio::error::access_denied)
-    return Error{"Can't listen on " + where + ": " + failure.message() + ". Choose another port, or 0 for a free one.",
-                 "port"};
-  if (failure) return Error{"Can't listen on " + where + ": " + failure.message() + ".", "port"};
+  if (failure) return cant_listen(where, failure);
   endpoint = acceptor.local_endpoint(failure);
+  return {};
+}
+
+Result<void> HttpServer::Impl::listen() {
+  error_code failure;
+  acceptor.listen(asio::socket_base::max_listen_connections, failure);
+  if (failure) return cant_listen(where, failure);
   return {};
 }
 
@@ -137,37 +149,41 @@ void HttpServer::Impl::cut_all() {
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& host, uint16_t port, Router router,
-                                                      HttpOptions options) {
+Result<std::unique_ptr<HttpServer>> HttpServer::bind(const std::string& host, uint16_t port, HttpOptions options) {
   auto impl = std::make_unique<Impl>();
-  impl->core->router = std::move(router);
   impl->core->limits = options.limits;
   impl->core->guard = std::move(options.guard);
   impl->core->cors = Cors(std::move(options.cors_origins));
-  impl->core->on_answered = std::move(options.on_answered);
   if (options.tls) {
     impl->secure = true;
     if (auto loaded = load_tls(*options.tls, impl->core->tls.emplace(asio::ssl::context::tls_server)); !loaded)
       return loaded.error();
   }
   if (auto bound = impl->bind(host, port); !bound) return bound.error();
-  impl->accept();
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+Result<void> HttpServer::serve(Router router, OnAnswered on_answered) {
+  check(!impl_->thread.joinable(), "a server serves once");
+  if (auto listens = impl_->listen(); !listens) return listens.error();
+  impl_->core->router = std::move(router);
+  impl_->core->on_answered = std::move(on_answered);
+  impl_->accept();
   // Names for whoever looks at where the time goes.
-  for (auto* pool : {&impl->core->small_bodies, &impl->core->large_bodies})
+  for (auto* pool : {&impl_->core->small_bodies, &impl_->core->large_bodies})
     asio::post(*pool, [] { pthread_setname_np(pthread_self(), "handler"); });
-  Impl* running = impl.get();
-  impl->thread = std::thread([running] {
+  impl_->thread = std::thread([running = impl_.get()] {
     pthread_setname_np(pthread_self(), "http");
     running->run();
   });
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+  return {};
 }
 
 HttpServer::~HttpServer() {
   stop(std::chrono::milliseconds::zero());
   impl_->core->small_bodies.join();
   impl_->core->large_bodies.join();
-  impl_->thread.join();
+  if (impl_->thread.joinable()) impl_->thread.join();
 }
 
 uint16_t HttpServer::port() const { return impl_->endpoint.port(); }

@@ -22,16 +22,19 @@ struct HttpOptions {
   Guard guard{};                                           // none: everybody is welcome
   std::optional<TlsFiles> tls{};                           // none: plain HTTP
   std::vector<std::string> cors_origins{};                 // as Cors takes them; none: no other page may
-  std::function<void(const AccessRecord&)> on_answered{};  // on the I/O thread, for every request; must be quick
 };
+using OnAnswered = std::function<void(const AccessRecord&)>;  // on the I/O thread, for every request; must be quick
 
 class HttpServer {
  public:
-  // Binds, and serves until stopped. host: an address or a name; port 0: a free one. Fails with a sentence when the
-  // address can't be had or the TLS files aren't what they should be.
-  static Result<std::unique_ptr<HttpServer>> start(const std::string& host, uint16_t port, Router router,
-                                                   HttpOptions options = {});
+  // Takes an address; connections are refused until serve(), so that whoever has much to load learns before what is wrong.
+  // host: an address or a name; port 0: a free one. Fails with a sentence when the address can't be had or the TLS files
+  // aren't what they should be.
+  static Result<std::unique_ptr<HttpServer>> bind(const std::string& host, uint16_t port, HttpOptions options = {});
   ~HttpServer();  // cuts what still runs and waits for the threads
+
+  // Once: serves from here on until stopped. Fails when another has come to listen on the address meanwhile.
+  Result<void> serve(Router router, OnAnswered on_answered = {});
 
   uint16_t port() const;
   std::string address() const;  // "http://127.0.0.1:8080", "https://..." under TLS

@@ -10,6 +10,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -62,6 +63,14 @@ class CommandLine(unittest.TestCase):
         self.assert_refused(f"'{broken}': Not valid JSON", "run", MODEL, "hi", "--json-schema", broken)
         self.assert_refused(f"'{broken}': Not valid JSON", "template", MODEL, "--messages", broken)
         self.assert_refused("--regex: ", "run", MODEL, "hi", "--regex", "(")
+
+    # A large model takes its time: what is wrong with the address is told before.
+    def test_where_a_server_cannot_listen_is_told_before_the_model_is_read(self):
+        text = self.file("text", "no model\n")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            self.assert_refused("Address already in use. Choose another port", "serve", text, "--port", str(taken.getsockname()[1]))
+        self.assert_refused("No such address to listen on: 192.0.2.1", "serve", text, "--host", "192.0.2.1")
+        self.assert_refused("/gone.pem", "serve", text, "--port", "0", "--tls-cert", "/gone.pem", "--tls-key", "/gone.pem")
 
     def test_a_command_that_there_is_not_is_named(self):
         self.assert_refused("There is no command 'serv'; there are serve, chat, run,", "serv", MODEL)

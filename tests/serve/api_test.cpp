@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "serve/fake_engine.h"
-#include "serve/http_server.h"
 #include "serve/logprobs.h"
 #include "serve/raw_client.h"
+#include "serve/served.h"
 
 namespace unisono::serve {
 namespace {
@@ -33,7 +33,7 @@ class ApiTest : public testing::Test {
     context_.fingerprint = "fp_test";
     context_.version = "0";
     context_.created = 1;
-    server_ = *HttpServer::start("127.0.0.1", 0, make_api(context_));
+    server_ = served(make_api(context_));
   }
 
   struct Answer {
@@ -555,7 +555,7 @@ TEST_F(ApiTest, MessagesTellThoughts) {
 TEST_F(ApiTest, ErrorsBeforeAHandlerHaveItsPathsShape) {
   HttpOptions small;
   small.limits.body_bytes = 100;
-  server_ = *HttpServer::start("127.0.0.1", 0, make_api(context_), std::move(small));
+  server_ = served(make_api(context_), std::move(small));
   const std::string body(200, ' ');
   Answer answer = ask(post("/v1/messages", body));
   EXPECT_EQ(answer.status, 413);
@@ -721,7 +721,7 @@ TEST_F(ApiTest, ManyStreamsAtOnce) {
 TEST_F(ApiTest, ModelsWithoutATemplateComplete) {
   ServeContext plain = context_;
   plain.chat_template = nullptr;
-  server_ = *HttpServer::start("127.0.0.1", 0, make_api(plain));
+  server_ = served(make_api(plain));
   EXPECT_EQ(chat(R"("seed":1)").body.at("error").at("code"), "no_chat_template");
   EXPECT_EQ(complete(R"("seed":1)").status, 200);
   server_.reset();

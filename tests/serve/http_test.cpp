@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "serve/api_keys.h"
-#include "serve/http_server.h"
 #include "serve/raw_client.h"
+#include "serve/served.h"
 
 namespace unisono::serve {
 namespace {
@@ -36,14 +36,11 @@ class HttpTest : public testing::Test {
       reply->begin_stream({.content_type = "text/event-stream", .body = "first;"});
       hold(reply);
     });
-    auto started =
-        HttpServer::start("127.0.0.1", 0, std::move(router),
-                          {.limits = limits, .guard = std::move(guard), .on_answered = [this](const AccessRecord& record) {
-                             const std::lock_guard lock(mutex_);
-                             records_.push_back(record);
-                           }});
-    ASSERT_TRUE(started.ok()) << started.error().message;
-    server_ = std::move(*started);
+    server_ = served(std::move(router), {.limits = limits, .guard = std::move(guard)}, [this](const AccessRecord& record) {
+      const std::lock_guard lock(mutex_);
+      records_.push_back(record);
+    });
+    ASSERT_TRUE(server_);
   }
   void hold(const std::shared_ptr<Reply>& reply) {
     reply->on_cancel([this] { cancels_++; });
@@ -493,16 +490,34 @@ TEST_F(HttpTest, RecordsWhatBecameOfEachRequest) {
 }
 
 TEST(HttpServer, SaysWhyItCannotListen) {
-  auto first = HttpServer::start("127.0.0.1", 0, Router());
-  ASSERT_TRUE(first.ok());
-  const auto second = HttpServer::start("127.0.0.1", (*first)->port(), Router());
+  const auto first = served(Router());
+  ASSERT_TRUE(first);
+  const std::string in_use = "Can't listen on 127.0.0.1 port " + std::to_string(first->port()) +
+                             ": Address already in use. Choose another port, or 0 for a free one.";
+  const auto second = HttpServer::bind("127.0.0.1", first->port());
   ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.error().message, "Can't listen on 127.0.0.1 port " + std::to_string((*first)->port()) +
-                                        ": Address already in use. Choose another port, or 0 for a free one.");
-  const auto elsewhere = HttpServer::start("192.0.2.1", 0, Router());  // an address for documentation, of no machine
+  EXPECT_EQ(second.error().message, in_use);
+  const auto elsewhere = HttpServer::bind("192.0.2.1", 0);  // an address for documentation, of no machine
   ASSERT_FALSE(elsewhere.ok());
   EXPECT_THAT(elsewhere.error().message, HasSubstr("No such address to listen on: 192.0.2.1 port 0"));
-  EXPECT_FALSE(HttpServer::start("no such host", 0, Router()).ok());
+  EXPECT_FALSE(HttpServer::bind("no such host", 0).ok());
+}
+
+TEST(HttpServer, LetsNobodyInBeforeItServes) {
+  Router router;
+  router.add("GET", "/ping", Where::io, [](const HttpRequest&, const auto& reply) { reply->send({.body = "pong"}); });
+  const auto server = HttpServer::bind("127.0.0.1", 0);
+  ASSERT_TRUE(server.ok());
+  EXPECT_FALSE(RawClient((*server)->port()).connected());
+  const auto other = HttpServer::bind("127.0.0.1", (*server)->port());  // both may hope for it while neither listens
+  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE((*server)->serve(std::move(router)).ok());
+  RawClient client((*server)->port());
+  client.send("GET /ping HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.until("pong"), HasSubstr("pong"));
+  const auto late = (*other)->serve(Router());
+  ASSERT_FALSE(late.ok());
+  EXPECT_THAT(late.error().message, HasSubstr("Address already in use"));
 }
 
 }  // namespace
