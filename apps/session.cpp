@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <optional>
+#include <string_view>
 
 #include "engine/window_blocks.h"
 #include "input.h"
@@ -15,6 +17,18 @@
 namespace unisono::apps {
 
 namespace {
+
+// Bytes, by a line of Linux's /proc/meminfo; nothing where it isn't there.
+std::optional<double> memory(std::string_view line) {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  double kib = 0;
+  while (file >> key >> kib) {
+    std::getline(file, unit);
+    if (key == line) return kib * 1024;
+  }
+  return {};
+}
 
 // "512M", "2G", "1.5GiB", "1000000": bytes.
 Result<double> parse_size(const std::string& text) {
@@ -42,6 +56,10 @@ Result<void> size_cache(const ModelFlags& flags, const model::Hparams& h, engine
     auto given = parse_size(flags.kv_memory);
     if (!given) return given.error();
     bytes = *given;
+    const auto ram = memory("MemTotal:");
+    if (const double all = ram.value_or(0) + memory("SwapTotal:").value_or(0); ram && bytes > all)
+      return Error{fmt::format("--kv-memory of {} is more than the {} that this machine has.", size_text(bytes), size_text(all)),
+                   "--kv-memory"};
   }
   options.n_blocks = cost.blocks_in(bytes);
   if (options.n_blocks < 2)
@@ -123,16 +141,7 @@ void add_context_flags(CLI::App& command, ModelFlags& flags) {
       ->check(kNotEmpty);
 }
 
-double free_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  double kib = 0;
-  while (file >> key >> kib) {
-    std::getline(file, unit);
-    if (key == "MemAvailable:") return kib * 1024;
-  }
-  return 4e9;
-}
+double free_memory() { return memory("MemAvailable:").value_or(4e9); }
 
 Placement placement(const ModelFlags& flags) {
   const Numa numa = flags.numa == "isolate"   ? Numa::isolate

@@ -6,6 +6,8 @@
 #include <boost/beast/http/error.hpp>
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <string_view>
 
 #include "text/unicode.h"
 
@@ -43,6 +45,18 @@ int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
+}
+
+// What follows the host of "/path?query" or "http://host/path?query" (RFC 9112, 3.2.1 and 3.2.2); absent: it is neither.
+std::optional<std::string_view> path_and_query(std::string_view target) {
+  if (target.starts_with('/')) return target;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (target.size() == scheme.size() || !boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
+    const size_t end = target.find_first_of("/?", scheme.size());
+    if (end == scheme.size()) return {};
+    return end == target.npos ? std::string_view() : target.substr(end);
+  }
+  return {};
 }
 
 std::string percent_encode(std::string_view text) {
@@ -150,8 +164,10 @@ bool Connection::accept_header() {
     refuse({.status = 400, .message = "The request has no Host header.", .code = "bad_http"});
     return false;
   }
-  if (!header.target().starts_with('/')) {
-    refuse({.status = 400, .message = "The request's target must be a path beginning with '/'.", .code = "bad_http"});
+  if (!path_and_query({header.target().data(), header.target().size()})) {
+    refuse({.status = 400,
+            .message = "The request's target must be a path beginning with '/', or a whole address beginning with 'http'.",
+            .code = "bad_http"});
     return false;
   }
   if (parser_->chunked() && !boost::beast::iequals(header[http::field::transfer_encoding], "chunked")) {
@@ -220,9 +236,10 @@ HttpRequest Connection::request_head() const {
   const auto& message = parser_->get();
   HttpRequest request;
   request.method = std::string(message.method_string());
-  const std::string_view target(message.target().data(), message.target().size());
+  const std::string_view whole(message.target().data(), message.target().size());
+  const std::string_view target = path_and_query(whole).value_or(whole);
   const size_t query = target.find('?');
-  request.path = percent_decode(target.substr(0, query));
+  request.path = query == 0 || target.empty() ? "/" : percent_decode(target.substr(0, query));
   // What is told of a path is told in JSON.
   if (text::valid_prefix(request.path) < request.path.size()) request.path = percent_encode(target.substr(0, query));
   if (query != target.npos) request.query = target.substr(query + 1);

@@ -139,6 +139,7 @@ class CommandLine(unittest.TestCase):
             self.assert_refused("--port: Value", "serve", MODEL, "--port", port)
         for size in ("0x10M", " 20M", "nan", "-1G", "2Q", "2Gb", "G", "1e99"):
             self.assert_refused("is no size", "run", MODEL, "hi", "--kv-memory", size)
+        self.assert_refused("--kv-memory of 195 TiB is more than the", "run", MODEL, "hi", "--kv-memory", "200000G")
         for origin in ("chat.example.org", "https://chat.example.org/", "https://", "https://Chat.example.org", "http://*.org"):
             self.assert_refused("is no origin", "serve", MODEL, "--port", "0", "--cors-origin", origin)
 

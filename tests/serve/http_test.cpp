@@ -99,6 +99,25 @@ TEST_F(HttpTest, ClosesWhenAsked) {
   EXPECT_TRUE(old.closed());
 }
 
+// As a client that takes the server for a proxy does.
+TEST_F(HttpTest, TakesWholeAddresses) {
+  serve();
+  RawClient client(port());
+  const auto ask = [&](const std::string& target) {
+    client.send("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n");
+    return client.response();
+  };
+  EXPECT_THAT(ask("http://127.0.0.1:8080/ping"), EndsWith("pong"));
+  EXPECT_THAT(ask("HTTPS://x.example/item/a%20b?c=/d"), EndsWith("<a b>"));
+  for (const char* root : {"http://x", "http://x?a=/ping", "http://x/"})
+    EXPECT_THAT(ask(root), StartsWith("HTTP/1.1 404 ")) << root;
+  for (const char* other : {"http://", "http:///ping", "http://?ping", "ftp://x/ping", "x/ping", "?ping", "*"}) {
+    RawClient wrong(port());
+    wrong.send(std::string("GET ") + other + " HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_THAT(wrong.rest(), StartsWith("HTTP/1.1 400 ")) << other;
+  }
+}
+
 TEST_F(HttpTest, AnswersPipelinedRequestsInOrder) {
   serve();
   RawClient client(port());
