@@ -1,6 +1,7 @@
 #include "engine/thought_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "text/unicode.h"
@@ -29,13 +30,13 @@ bool ends_within_character(std::string_view text) {
 
 }  // namespace
 
-ThoughtWatch::ThoughtWatch(const ThoughtBudget& budget, const text::Tokenizer& tokenizer)
-    : budget_(budget),
+ThoughtWatch::ThoughtWatch(ThoughtBudget budget, const text::Tokenizer& tokenizer)
+    : budget_(std::move(budget)),
       tokenizer_(tokenizer),
-      end_(tokenizer.encode(budget.end, false, true)),
-      state_(budget.open ? State::inside : State::before) {
-  check(!budget.end.empty() && !end_.empty(), "a thought can be ended");
-  check(budget.open || !budget.begin.empty(), "a thought can begin");
+      end_(tokenizer.encode(budget_.end, false, true)),
+      state_(budget_.open ? State::inside : State::before) {
+  check(!budget_.end.empty() && !end_.empty(), "a thought can be ended");
+  check(budget_.open || !budget_.begin.empty(), "a thought can begin");
   text_.reserve(256);
 }
 

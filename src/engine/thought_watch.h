@@ -14,7 +14,7 @@ namespace unisono::engine {
 class ThoughtWatch {
  public:
   // The tokenizer must outlive this.
-  ThoughtWatch(const ThoughtBudget& budget, const text::Tokenizer& tokenizer);
+  ThoughtWatch(ThoughtBudget budget, const text::Tokenizer& tokenizer);
 
   // The token that must come next, to end a thought; none: any may.
   std::optional<TokenId> due() const;
@@ -26,7 +26,7 @@ class ThoughtWatch {
   void look_for_begin();
   void look_for_end();
 
-  const ThoughtBudget& budget_;
+  const ThoughtBudget budget_;
   const text::Tokenizer& tokenizer_;
   std::vector<TokenId> end_;  // the end's text as tokens
   State state_;
