@@ -12,6 +12,7 @@
 
 #include "base/quoted.h"
 #include "commands.h"
+#include "session.h"
 
 namespace {
 
@@ -37,7 +38,7 @@ bool is_unknown_command(const CLI::App& app, int argc, char** argv) {
     if (command->get_name() == argv[1]) return false;
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
-  std::fprintf(stderr, "unisono: There is no command %s; there are %s.\n", unisono::quoted(argv[1]).c_str(), known.c_str());
+  unisono::apps::complain({"There is no command " + unisono::quoted(argv[1]) + "; there are " + known + ".", argv[1]});
   return true;
 }
 

@@ -239,7 +239,8 @@ HttpRequest Connection::request_head() const {
   const std::string_view whole(message.target().data(), message.target().size());
   const std::string_view target = path_and_query(whole).value_or(whole);
   const size_t query = target.find('?');
-  request.path = query == 0 || target.empty() ? "/" : percent_decode(target.substr(0, query));
+  request.path = percent_decode(target.substr(0, query));
+  if (request.path.empty()) request.path = "/";
   // What is told of a path is told in JSON.
   if (text::valid_prefix(request.path) < request.path.size()) request.path = percent_encode(target.substr(0, query));
   if (query != target.npos) request.query = target.substr(query + 1);

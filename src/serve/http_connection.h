@@ -37,7 +37,7 @@ struct HttpCore {
   Guard guard{};
   Cors cors{};
   std::optional<boost::asio::ssl::context> tls{};
-  std::function<void(const AccessRecord&)> on_answered{};
+  OnAnswered on_answered{};
   std::atomic<bool> stopped{false};  // the I/O thread has ended or is about to
 
   // Of the I/O thread only.

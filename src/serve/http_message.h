@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,7 @@ struct AccessRecord {
   std::string owner{};   // as HttpRequest has it
   JsonObject notes{};    // what its handler had to say of it
 };
+using OnAnswered = std::function<void(const AccessRecord&)>;  // on the I/O thread, for every request; must be quick
 
 struct HttpLimits {
   size_t header_bytes = 16 * 1024;

@@ -28,6 +28,12 @@ std::string full_house() {
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
+Error cant_listen(const std::string& where, error_code failure) {
+  if (failure == asio::error::address_in_use || failure == asio::error::access_denied)
+    return {"Can't listen on " + where + ": " + failure.message() + ". Choose another port, or 0 for a free one.", "port"};
+  return {"Can't listen on " + where + ": " + failure.message() + ".", "port"};
+}
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -49,12 +55,6 @@ struct HttpServer::Impl {
   void begin_stop(std::chrono::milliseconds time);
   void cut_all();
 };
-
-Error cant_listen(const std::string& where, error_code failure) {
-  if (failure == asio::error::address_in_use || failure == asio::error::access_denied)
-    return {"Can't listen on " + where + ": " + failure.message() + ". Choose another port, or 0 for a free one.", "port"};
-  return {"Can't listen on " + where + ": " + failure.message() + ".", "port"};
-}
 
 Result<void> HttpServer::Impl::bind(const std::string& host, uint16_t port) {
   error_code failure;

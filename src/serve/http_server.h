@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +22,6 @@ struct HttpOptions {
   std::optional<TlsFiles> tls{};                           // none: plain HTTP
   std::vector<std::string> cors_origins{};                 // as Cors takes them; none: no other page may
 };
-using OnAnswered = std::function<void(const AccessRecord&)>;  // on the I/O thread, for every request; must be quick
 
 class HttpServer {
  public:
