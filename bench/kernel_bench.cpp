@@ -157,7 +157,7 @@ void add_all() {
     if (!slow)
       for (const DType type : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q4_k, DType::q6_k})
         benchmark::RegisterBenchmark(name(ops, "from_memory/" + std::string(info(type).name)).c_str(), from_memory, ops, type)
-            ->Arg(1)->Arg(2)->Arg(4)->UseManualTime()->MinTime(1);
+            ->Arg(1)->Arg(2)->Arg(4)->Arg(16)->UseManualTime()->MinTime(1);
     for (const auto& [type, what] : {std::pair{KvType::f16, "f16"}, {KvType::bf16, "bf16"}})
       for (int tokens : {1, 12, 16, 20}) {
         auto* attend = benchmark::RegisterBenchmark(name(ops, std::string("attention/") + what + "/tokens:" + std::to_string(tokens)).c_str(),

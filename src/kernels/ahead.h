@@ -71,29 +71,28 @@ class Ahead {
 // Panels [begin, end) of w as one stream, for rows that take no longer than memory does: a page ahead of its use, as memory
 // likes best, and behind the last panel what comes then.
 class StreamAhead {
-  static constexpr int kAhead = 4096, kLine = 256;
+  static constexpr int kAhead = 4096;
 
  public:
-  // As Fetch, but with parts of a line: `pace` 256ths with each step.
+  // As Fetch, but as many bytes with each step as it uses; a line on the border of two steps is asked for twice.
   struct PanelFetch {
     const std::byte* at = nullptr;
-    int pace = 0;
-    int turn = -1;  // after so many steps it goes on at `then`; less than 0: never
+    int bytes = 0, lines = 0;  // of a step
+    int turn = -1;             // after so many steps it goes on at `then`; less than 0: never
     const std::byte* then = nullptr;
-    int due = 0;
     UNISONO_INLINE void step() {
       if (turn-- == 0) at = then;
-      due += pace;
-      for (; due >= kLine; due -= kLine, at += 64) prefetch(at);
+      for (int i = 0; i < lines; i++) prefetch(at + 64 * i);
+      at += bytes;
     }
   };
 
   // steps: of each panel.
   StreamAhead(const PanelMatrix& w, int begin, int end, Upcoming then, int steps)
       : next_{w.data + w.panel_bytes * static_cast<size_t>(begin) + kAhead}, bytes_(w.panel_bytes), left_(end - begin), then_(then.at) {
-    const int lines = static_cast<int>(w.panel_bytes / 64);
-    next_.pace = pieces_of(lines * kLine, steps);
-    last_turn_ = greater(0, lines - kAhead / 64) * kLine / next_.pace;
+    next_.bytes = pieces_of(static_cast<int>(w.panel_bytes), steps);
+    next_.lines = pieces_of(next_.bytes, 64);
+    last_turn_ = greater(0, steps - pieces_of(kAhead, next_.bytes));
   }
   // While the next panel is used.
   PanelFetch panel() {
