@@ -104,7 +104,12 @@ struct FormatQ6K {
   static constexpr bool has_min = false, half_scales = true;
   template <int G>
   static UNISONO_INLINE Bytes group(const Unit& u, int b) {
-    return add_bits45<G % 4>(nibbles<G>(u, b), load_bytes(u.high[b][G / 4]));
+    const auto& q = u.q[b][G / 4];
+    if constexpr (G % 4 == 3) {
+      return top_pairs(load_bytes(q[0]), load_bytes(q[1]), load_bytes(q[2]));
+    } else {
+      return low_six_bits(load_bytes(q[G % 4]));
+    }
   }
   static UNISONO_INLINE Vec scale(const Unit& u, int) { return load_half(u.d); }
   static UNISONO_INLINE Ints half_scale(const Unit& u, int b, int h) { return widen(u.scale[b][h]); }

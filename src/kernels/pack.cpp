@@ -117,10 +117,11 @@ void put_unit(PanelQ6K& u, int lane, const BlockQ6K& block) {
       const uint8_t low = block.ql[64 * half + r % 64];
       q[i] = static_cast<uint8_t>((r < 64 ? low & 15 : low >> 4) | (block.qh[32 * half + r % 32] >> (2 * (r / 32)) & 3) << 4);
     }
-    put_nibbles(u.q[b], lane, q);
-    for (size_t g = 0; g < 8; g++)
-      for (size_t j = 0; j < 4; j++)
-        u.high[b][g / 4][static_cast<size_t>(4 * lane) + j] |= static_cast<uint8_t>(q[4 * g + j] >> 4 << (2 * (g % 4)));
+    for (size_t i = 0; i < kBlock; i += 16)  // four groups
+      for (size_t g = 0; g < 3; g++)
+        for (size_t j = 0; j < 4; j++)
+          u.q[b][i / 16][g][static_cast<size_t>(4 * lane) + j] =
+              static_cast<uint8_t>(q[i + 4 * g + j] | (q[i + 12 + j] >> (4 - 2 * g) & 3) << 6);
   }
 }
 

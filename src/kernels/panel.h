@@ -66,12 +66,11 @@ struct alignas(64) PanelQ5K {
   uint64_t high[8][8];
   uint8_t q[8][4][64];
 };
-struct alignas(64) PanelQ6K {  // d * scale * (q - 32), a scale for 16 values; bits 4 and 5 of group g in high[g / 4] at 2 (g % 4)
+struct alignas(64) PanelQ6K {  // d * scale * (q - 32), a scale for 16 values
   uint16_t d[16];
   uint8_t unused[32];
   int8_t scale[8][2][16];
-  uint8_t high[8][2][64];
-  uint8_t q[8][4][64];
+  uint8_t q[8][2][3][64];  // of four groups, three whole; above them the fourth's bits 4 and 5, 2 and 3, 0 and 1
 };
 static_assert(sizeof(PanelQ8_0) == 1088 && sizeof(PanelQ4_0) == 576 && sizeof(PanelQ4_1) == 640);
 static_assert(sizeof(PanelQ5_0) == 704 && sizeof(PanelQ5_1) == 768);

@@ -180,18 +180,17 @@ UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
   return {_mm256_or_si256(a.lo, sixteens(static_cast<uint32_t>(bits))),
           _mm256_or_si256(a.hi, sixteens(static_cast<uint32_t>(bits >> 32)))};
 }
-template <int G>
-UNISONO_INLINE __m256i bits45(__m256i h) {
-  const __m256i at = G == 0   ? _mm256_slli_epi16(h, 4)
-                     : G == 1 ? _mm256_slli_epi16(h, 2)
-                     : G == 2 ? h
-                              : _mm256_srli_epi16(h, 2);
-  return _mm256_and_si256(at, _mm256_set1_epi8(0x30));
+UNISONO_INLINE Bytes low_six_bits(Bytes a) {
+  const __m256i mask = _mm256_set1_epi8(0x3f);
+  return {_mm256_and_si256(a.lo, mask), _mm256_and_si256(a.hi, mask)};
 }
-template <int G>
-UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
-  return {_mm256_or_si256(a.lo, bits45<G>(h.lo)), _mm256_or_si256(a.hi, bits45<G>(h.hi))};
+UNISONO_INLINE __m256i top_pairs(__m256i a, __m256i b, __m256i c) {
+  const __m256i first = _mm256_and_si256(_mm256_srli_epi16(a, 2), _mm256_set1_epi8(0x30)),
+                second = _mm256_and_si256(_mm256_srli_epi16(b, 4), _mm256_set1_epi8(0x0c)),
+                third = _mm256_and_si256(_mm256_srli_epi16(c, 6), _mm256_set1_epi8(0x03));
+  return _mm256_or_si256(_mm256_or_si256(first, second), third);
 }
+UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) { return {top_pairs(a.lo, b.lo, c.lo), top_pairs(a.hi, b.hi, c.hi)}; }
 template <int Bits>
 UNISONO_INLINE __m256i dot_half(__m256i acc, __m256i w, __m256i a) {
 #if defined(__AVXVNNI__)

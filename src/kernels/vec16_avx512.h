@@ -123,13 +123,12 @@ UNISONO_INLINE Bytes high_nibbles(Bytes a) { return {_mm512_and_si512(_mm512_srl
 UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
   return {_mm512_mask_add_epi8(a.v, static_cast<__mmask64>(bits), a.v, _mm512_set1_epi8(16))};
 }
-template <int G>
-UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
-  const __m512i at = G == 0   ? _mm512_slli_epi16(h.v, 4)
-                     : G == 1 ? _mm512_slli_epi16(h.v, 2)
-                     : G == 2 ? h.v
-                              : _mm512_srli_epi16(h.v, 2);
-  return {_mm512_or_si512(a.v, _mm512_and_si512(at, _mm512_set1_epi8(0x30)))};
+UNISONO_INLINE Bytes low_six_bits(Bytes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x3f))}; }
+UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) {
+  constexpr int kAorB = 0xca, kAandBorC = 0xea;  // truth tables: b where a is 1, else c; (a & b) | c
+  const __m512i ab = _mm512_ternarylogic_epi32(_mm512_set1_epi8(0x30), _mm512_srli_epi16(a.v, 2), _mm512_srli_epi16(b.v, 4), kAorB);
+  const __m512i last = _mm512_and_si512(_mm512_srli_epi16(c.v, 6), _mm512_set1_epi8(0x03));
+  return {_mm512_ternarylogic_epi32(_mm512_set1_epi8(0x3c), ab, last, kAandBorC)};
 }
 template <int Bits>
 UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {

@@ -214,10 +214,13 @@ UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
   for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] | (bits >> i & 1) << 4);
   return a;
 }
-// Adds 16 times bits 2 G and 2 G + 1 of h.
-template <int G>
-UNISONO_INLINE Bytes add_bits45(Bytes a, Bytes h) {
-  for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] | (h.v[i] >> (2 * G) & 3) << 4);
+UNISONO_INLINE Bytes low_six_bits(Bytes a) {
+  for (uint8_t& v : a.v) v &= 0x3f;
+  return a;
+}
+// Of each byte the upper two bits, side by side: a's as bits 4 and 5, b's as 2 and 3, c's as 0 and 1.
+UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) {
+  for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] >> 6 << 4 | b.v[i] >> 6 << 2 | c.v[i] >> 6);
   return a;
 }
 // acc[lane] += sum over j < 4 of w[4 lane + j] * a[j]; `four` holds the four signed bytes a, w is unsigned below 2^Bits.
