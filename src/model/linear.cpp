@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "kernels/pack.h"
+#include "kernels/panel_row.h"
 
 namespace unisono::model {
 
@@ -80,6 +82,11 @@ void Linear::pack(int panel) {
   } else {
     kernels::pack_panel(s->matrix.type, k_, rows, out);
   }
+}
+
+void Linear::row(int column, float* out) const {
+  check(segments_.size() == 1 && segments_[0].part.order.empty(), "rows are looked up where they lie as in the file");
+  kernels::panel_row(segments_[0].matrix, column, out);
 }
 
 void Linear::multiply(const kernels::Ops& ops, const ActivationRows& x, int first_row, int rows, float* y, int64_t ldy,

@@ -65,6 +65,9 @@ class Linear {
     }
   }
 
+  // Weights of output `column` of the only part, k floats.
+  void row(int column, float* out) const;
+
   // y[row][first .. last panel's columns) for `rows` rows from `first_row` of x; y is [..][ldy] from the same row. then: what
   // the calling thread reads next.
   void multiply(const kernels::Ops& ops, const ActivationRows& x, int first_row, int rows, float* y, int64_t ldy, int first_panel,

@@ -29,7 +29,7 @@ struct ModelOptions {
 };
 
 // Where the weights come from: engine/load gives a lookup into the open checkpoint, whose memory must outlive the model
-// (the embedding rows are read from it).
+// (embedding rows that are not the output head's are read from it).
 class TensorSource {
  public:
   virtual ~TensorSource() = default;

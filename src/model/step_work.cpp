@@ -6,8 +6,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/quant.h"
-
 namespace unisono::model {
 
 using kernels::Bf16Block;
@@ -119,9 +117,8 @@ class Step::Part {
     const float scale = std::sqrt(static_cast<float>(s_.h_.d_model));  // exactly rounded by IEEE 754
     for (int64_t r = rows_.begin; r < rows_.end; r++) {
       const int row = static_cast<int>(r);
-      const auto token = stage_->batch->tokens[static_cast<size_t>(deal().batch_row[static_cast<size_t>(r)])];
-      const TensorView& e = s_.w_.embedding;
-      kernels::dequantise_row(e.type, e.data + e.row_bytes() * static_cast<size_t>(token), s_.h_.d_model, x(row));
+      const int token = stage_->batch->tokens[static_cast<size_t>(deal().batch_row[static_cast<size_t>(r)])];
+      s_.w_.embed(token, x(row));
       if (s_.arch_.scale_embedding) s_.ops_.scale(x(row), scale, s_.h_.d_model);
     }
   }

@@ -239,6 +239,12 @@ void pack_all(Weights& w, const TensorSource& source, ThreadTeam& team, void (*p
 
 }  // namespace
 
+void Weights::embed(int token, float* out) const {
+  if (embedding.data == nullptr) return head.row(token, out);
+  const size_t row = embedding.row_bytes();
+  kernels::dequantise_row(embedding.type, embedding.data + row * static_cast<size_t>(token), embedding.columns(), out);
+}
+
 size_t Weights::bytes() const {
   size_t sum = 0;
   each_linear(*this, [&](const Linear& linear) { sum += linear.bytes(); });
@@ -273,10 +279,12 @@ Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSou
                              ThreadTeam& team, void (*progress)(void*, size_t, size_t), void* progress_context) {
   Binder bind(source);
   Weights w;
-  w.embedding = bind.matrix("token_embd.weight", h.vocab_size, h.d_model);
+  TensorView head = bind.matrix("token_embd.weight", h.vocab_size, h.d_model);
   w.output_norm = bind.vector("output_norm.weight", h.d_model);
-  TensorView head = w.embedding;
-  if (bind.has("output.weight")) head = bind.matrix("output.weight", h.vocab_size, h.d_model);
+  if (bind.has("output.weight")) {
+    w.embedding = head;
+    head = bind.matrix("output.weight", h.vocab_size, h.d_model);
+  }
   if (bind.has("rope_freqs.weight")) w.rope_factors = bind.vector("rope_freqs.weight", h.rope_dims / 2);
   for (int i = 0; i < h.n_layers && !bind.error(); i++) w.layers.push_back(bind_layer(bind, arch, h, i, dial));
   bind.refuse_unread(arch);

@@ -31,14 +31,15 @@ struct Layer {
 };
 
 struct Weights {
-  TensorView embedding{};               // [vocab][d_model], as in the file
+  TensorView embedding{};               // [vocab][d_model], as in the file; empty where the head is the same
   std::vector<Layer> layers{};
   std::vector<float> output_norm{};     // [d_model]
-  Linear head{};                        // [vocab][d_model]; the embedding where the file has no own
+  Linear head{};                        // [vocab][d_model]; the embedding as well where the file has no own
   std::vector<float> rope_factors{};    // [rope_dims / 2], empty: none
 
   Buffer memory{};                      // of all panels, so that they lie on huge pages however small a matrix is
 
+  void embed(int token, float* out) const;  // [d_model]: the token's row of the embedding
   size_t bytes() const;                 // packed
   Activations activations() const;      // that most of them, by bytes, are multiplied with
   // About how many positions of context take a token as long to attend to as its products in the layers take, with
