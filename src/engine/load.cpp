@@ -346,7 +346,7 @@ Result<LoadedModel> load_model(const std::string& path, const LoadOptions& optio
   if (!description) return description.error();
   auto model = pack(*file, *description, options, team);
   if (!model) return model.error();
-  return LoadedModel{std::move(*file), std::move(*description), std::move(*model)};
+  return LoadedModel{std::move(*description), std::move(*model)};
 }
 
 Result<std::unique_ptr<Loaded>> load(const std::string& path, const LoadOptions& options, ThreadTeam& team) {
@@ -372,7 +372,7 @@ Result<std::unique_ptr<Loaded>> load(const std::string& path, const LoadOptions&
   auto model = pack(*file, *description, options, team);
   if (!model) return model.error();
   return std::make_unique<Loaded>(
-      Loaded{{std::move(*file), std::move(*description), std::move(*model)}, std::move(*tokenizer), std::move(chat)});
+      Loaded{{std::move(*description), std::move(*model)}, std::move(*tokenizer), std::move(chat)});
 }
 
 }  // namespace unisono::engine

@@ -33,7 +33,6 @@ struct Description {
 // The family and its numbers, each checked; one sentence naming the key otherwise.
 Result<model::Hparams> read_hparams(const checkpoint::Checkpoint& file, const model::Arch& arch);
 Result<Description> describe(const checkpoint::Checkpoint& file, const std::string& path);
-// The file must outlive the tokenizer: tokens are views into it.
 Result<text::Tokenizer> load_tokenizer(const checkpoint::Checkpoint& file);
 
 struct LoadOptions {
@@ -41,9 +40,8 @@ struct LoadOptions {
   std::function<void(size_t done, size_t total)> progress{};
 };
 
-// A model that token ids go into; its file may lack a tokenizer.
+// A model that token ids go into; its file may lack a tokenizer. Nothing of the file is read any more.
 struct LoadedModel {
-  checkpoint::Checkpoint file;
   Description description;
   model::Model model;
 };

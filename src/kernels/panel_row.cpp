@@ -61,7 +61,9 @@ void scaled_above(const Quants& q, float d, float min, float* out) {
 
 void block(const PanelQ8_0& u, size_t b, size_t lane, float* out) { scaled(bytes(u.q[b], lane), 128, u.d[b][lane], out); }
 void block(const PanelQ4_0& u, size_t b, size_t lane, float* out) { scaled(nibbles(u.q[b], lane), 8, u.d[b][lane], out); }
-void block(const PanelQ5_0& u, size_t b, size_t lane, float* out) { scaled(five_bits(u.q[b], u.high[b], lane), 16, u.d[b][lane], out); }
+void block(const PanelQ5_0& u, size_t b, size_t lane, float* out) {
+  scaled(five_bits(u.q[b], u.high[b], lane), 16, u.d[b][lane], out);
+}
 void block(const PanelQ4_1& u, size_t b, size_t lane, float* out) {
   scaled_above(nibbles(u.q[b], lane), half_to_float(u.d[b][lane]), half_to_float(u.m[b][lane]), out);
 }
@@ -74,18 +76,22 @@ void k_block(const Panel& u, const Quants& q, size_t b, size_t lane, float* out)
                -(half_to_float(u.dmin[lane]) * static_cast<float>(u.min[b][lane])), out);
 }
 void block(const PanelQ4K& u, size_t b, size_t lane, float* out) { k_block(u, nibbles(u.q[b], lane), b, lane, out); }
-void block(const PanelQ5K& u, size_t b, size_t lane, float* out) { k_block(u, five_bits(u.q[b], u.high[b], lane), b, lane, out); }
+void block(const PanelQ5K& u, size_t b, size_t lane, float* out) {
+  k_block(u, five_bits(u.q[b], u.high[b], lane), b, lane, out);
+}
 void block(const PanelQ6K& u, size_t b, size_t lane, float* out) {
   const Quants q = six_bits(u.q[b], lane);
   for (size_t half = 0; half < 2; half++)
-    scaled(q.data() + 16 * half, 16, 32, half_to_float(u.d[lane]) * static_cast<float>(u.scale[b][half][lane]), out + 16 * half);
+    scaled(q.data() + 16 * half, 16, 32, half_to_float(u.d[lane]) * static_cast<float>(u.scale[b][half][lane]),
+           out + 16 * half);
 }
 
 template <class Panel>
 void blocks(const std::byte* panel, size_t lane, int k, float* out) {
   constexpr size_t in_unit = std::extent_v<decltype(Panel::q)>;
   const auto* units = reinterpret_cast<const Panel*>(panel);
-  for (size_t b = 0; b < static_cast<size_t>(k) / kBlock; b++) block(units[b / in_unit], b % in_unit, lane, out + kBlock * b);
+  for (size_t b = 0; b < static_cast<size_t>(k) / kBlock; b++)
+    block(units[b / in_unit], b % in_unit, lane, out + kBlock * b);
 }
 
 }  // namespace
@@ -95,7 +101,8 @@ void panel_row(const PanelMatrix& w, int row, float* out) {
   const auto lane = static_cast<size_t>(row % kLanes);
   switch (w.type) {
     case DType::f32:
-      for (size_t i = 0; i < static_cast<size_t>(w.k); i++) out[i] = reinterpret_cast<const float*>(panel)[kLanes * i + lane];
+      for (size_t i = 0; i < static_cast<size_t>(w.k); i++)
+        out[i] = reinterpret_cast<const float*>(panel)[kLanes * i + lane];
       return;
     case DType::f16:
       for (size_t i = 0; i < static_cast<size_t>(w.k); i++)
@@ -103,7 +110,8 @@ void panel_row(const PanelMatrix& w, int row, float* out) {
       return;
     case DType::bf16:
       for (size_t i = 0; i < static_cast<size_t>(w.k); i++)
-        out[i] = bf16_to_float(reinterpret_cast<const uint16_t*>(panel)[(i / 4 * 2 + i % 2) * 2 * kLanes + 2 * lane + i % 4 / 2]);
+        out[i] = bf16_to_float(
+            reinterpret_cast<const uint16_t*>(panel)[(i / 4 * 2 + i % 2) * 2 * kLanes + 2 * lane + i % 4 / 2]);
       return;
     case DType::q8_0: return blocks<PanelQ8_0>(panel, lane, w.k, out);
     case DType::q4_0: return blocks<PanelQ4_0>(panel, lane, w.k, out);

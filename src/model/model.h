@@ -28,8 +28,7 @@ struct ModelOptions {
   const kernels::Ops* ops = nullptr;  // null: the best that runs here
 };
 
-// Where the weights come from: engine/load gives a lookup into the open checkpoint, whose memory must outlive the model
-// (embedding rows that are not the output head's are read from it).
+// Where the weights come from: engine/load gives a lookup into the open checkpoint.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -52,7 +51,7 @@ class Model {
   ~Model();
 
   const Hparams& hparams() const;
-  size_t weight_bytes() const;  // of the packed weights in memory
+  size_t weight_bytes() const;  // of the weights that are multiplied
   const kernels::Ops& ops() const;
   Activations activations() const;  // that most of the weights are multiplied with, by their bytes
   // Of the weights that the last step read: all but those of experts that no row chose.

@@ -210,9 +210,10 @@ void pack_all(Weights& w, const TensorSource& source, ThreadTeam& team, void (*p
     linears.push_back(&linear);
   };
   each_linear(w, add);
+  add(w.embedding);
   std::vector<std::atomic<int>> left(linears.size());  // panels to pack
   for (size_t i = 0; i < linears.size(); i++) left[i] = linears[i]->panels();
-  const size_t total = w.bytes();
+  const size_t total = w.bytes() + w.embedding.bytes();
   w.memory = Buffer(total);
   w.memory.interleave(team.nodes());  // panels are dealt anew each time: every worker reads all of them
   std::byte* memory = w.memory.data();
@@ -240,9 +241,7 @@ void pack_all(Weights& w, const TensorSource& source, ThreadTeam& team, void (*p
 }  // namespace
 
 void Weights::embed(int token, float* out) const {
-  if (embedding.data == nullptr) return head.row(token, out);
-  const size_t row = embedding.row_bytes();
-  kernels::dequantise_row(embedding.type, embedding.data + row * static_cast<size_t>(token), embedding.columns(), out);
+  (embedding.panels() > 0 ? embedding : head).row(token, out);
 }
 
 size_t Weights::bytes() const {
@@ -282,7 +281,7 @@ Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSou
   TensorView head = bind.matrix("token_embd.weight", h.vocab_size, h.d_model);
   w.output_norm = bind.vector("output_norm.weight", h.d_model);
   if (bind.has("output.weight")) {
-    w.embedding = head;
+    w.embedding = Linear({{"embedding", head, {}}}, dial);
     head = bind.matrix("output.weight", h.vocab_size, h.d_model);
   }
   if (bind.has("rope_freqs.weight")) w.rope_factors = bind.vector("rope_freqs.weight", h.rope_dims / 2);

@@ -31,7 +31,7 @@ struct Layer {
 };
 
 struct Weights {
-  TensorView embedding{};               // [vocab][d_model], as in the file; empty where the head is the same
+  Linear embedding{};                   // [vocab][d_model], never multiplied; empty where the head is the same
   std::vector<Layer> layers{};
   std::vector<float> output_norm{};     // [d_model]
   Linear head{};                        // [vocab][d_model]; the embedding as well where the file has no own
@@ -40,14 +40,14 @@ struct Weights {
   Buffer memory{};                      // of all panels, so that they lie on huge pages however small a matrix is
 
   void embed(int token, float* out) const;  // [d_model]: the token's row of the embedding
-  size_t bytes() const;                 // packed
+  size_t bytes() const;                 // of the products
   Activations activations() const;      // that most of them, by bytes, are multiplied with
   // About how many positions of context take a token as long to attend to as its products in the layers take, with
   // `experts` of each mixture and the one that all share.
   int attention_unit(const Hparams& h, int experts) const;
 };
 
-// visit(Linear&) of every product: the head, then layer by layer. W: Weights or const Weights.
+// visit(Linear&) of every product, the embedding not among them: the head, then layer by layer. W: Weights or const Weights.
 template <class W, class Visit>
 void each_linear(W& weights, Visit visit) {
   visit(weights.head);

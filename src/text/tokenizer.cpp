@@ -115,6 +115,18 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
+// The file may be written over while the tokenizer is in use.
+void Tokenizer::Impl::own_tokens() {
+  size_t bytes = 0;
+  for (const std::string_view token : spec.tokens) bytes += token.size();
+  token_texts.reserve(bytes);
+  for (std::string_view& token : spec.tokens) {
+    const size_t at = token_texts.size();
+    token_texts += token;
+    token = {token_texts.data() + at, token.size()};
+  }
+}
+
 Result<void> Tokenizer::Impl::index_tokens() {
   index = TextIndex(spec.tokens);
   for (size_t i = 0; i < spec.tokens.size(); i++) {
@@ -182,12 +194,14 @@ Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
                  "tokenizer.ggml.add_space_prefix"};
   auto impl = std::make_unique<Impl>();
   impl->spec = std::move(spec);
+  impl->own_tokens();
   impl->types = types_of(impl->spec);
   impl->vocabulary.reserve(impl->types.size());
   for (size_t i = 0; i < impl->types.size(); i++)
     impl->vocabulary.push_back(bytes_of(impl->spec.kind, impl->spec.tokens[i], impl->types[i]));
   if (Result<void> done = impl->index_tokens(); !done) return done.error();
   if (Result<void> done = impl->build_model(); !done) return done.error();
+  impl->spec.merges = {};  // the model has them its own way; these are views of the file
   if (Result<void> done = impl->add_added_tokens(); !done) return done.error();
   return Tokenizer(std::move(impl));
 }

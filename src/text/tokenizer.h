@@ -26,7 +26,7 @@ enum class TokenizerKind : uint8_t {
 struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::byte_bpe;
   std::string pre{};                         // pre-tokenizer name, for byte_bpe: "gpt-2", "llama-bpe", "qwen2", "smollm"
-  std::vector<std::string_view> tokens{};    // as the file has them; the memory must outlive the tokenizer
+  std::vector<std::string_view> tokens{};    // as the file has them
   std::vector<TokenType> types{};            // empty: all normal
   std::vector<float> scores{};               // for sentencepiece_bpe
   std::vector<std::string_view> merges{};    // "left right", for byte_bpe

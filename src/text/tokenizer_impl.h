@@ -20,7 +20,8 @@
 namespace unisono::text {
 
 struct Tokenizer::Impl {
-  TokenizerSpec spec{};
+  TokenizerSpec spec{};                      // its tokens are views into token_texts; no merges
+  std::string token_texts{};
   std::vector<TokenType> types{};            // the file's, with fillers as unused
   std::vector<std::string> vocabulary{};     // bytes by id
   TextIndex index{};                         // of spec.tokens
@@ -35,6 +36,7 @@ struct Tokenizer::Impl {
   mutable std::mutex mutex{};
   mutable std::vector<std::unique_ptr<Workspace>> idle{};
 
+  void own_tokens();
   Result<void> index_tokens();
   Result<void> add_added_tokens();
   Result<void> build_model();

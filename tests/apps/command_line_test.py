@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,6 +217,37 @@ class Serve(unittest.TestCase):
         finally:
             server.kill()
             server.wait()
+
+    # A download or a copy that writes over the file takes pages away from whoever has it mapped.
+    def test_a_model_that_is_written_over_goes_on_as_it_was(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("llama", "gemma3"):  # whose output head is a tensor of its own, and the embedding
+                model = Path(folder, name + ".gguf")
+                model.write_bytes(Path(MODEL).with_name(model.name).read_bytes())
+                server = subprocess.Popen([BINARY, "serve", str(model), "--port", "0"], stdout=subprocess.PIPE, text=True)
+                try:
+                    while "http://" not in (line := server.stdout.readline()):
+                        self.assertIsNone(server.poll())
+                    address = re.search(r"http://[^\s/]+", line)[0]
+
+                    def ask(path, **body):
+                        request = urllib.request.Request(address + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+                        with urllib.request.urlopen(request, timeout=30) as answer:
+                            return json.load(answer)
+
+                    def completion(prompt, **more):
+                        return ask("/v1/completions", prompt=prompt, max_tokens=8, temperature=0, **more)["choices"][0]["text"]
+
+                    before = completion("a b c")
+                    model.write_bytes(b"")
+                    self.assertEqual(completion("a b c"), before)
+                    tokens = ask("/tokenize", prompt="Every token has a text: zebra, 12.5, \u00fc")["tokens"]
+                    self.assertTrue(ask("/detokenize", tokens=list(range(256)))["prompt"])
+                    completion(tokens, structured_outputs={"regex": "[a-z]+"}, logprobs=5)
+                finally:
+                    server.kill()
+                    server.wait()
+                    server.stdout.close()
 
 
 class Chat(unittest.TestCase):
