@@ -164,13 +164,13 @@ void pack_plain(int64_t k, std::span<const std::byte* const, kLanes> rows, std::
 template <class Convert>
 void pack_bf16(int64_t k, std::span<const std::byte* const, kLanes> rows, std::byte* out, Convert convert) {
   auto* panel = reinterpret_cast<uint16_t*>(out);
-  for (int64_t lane = 0; lane < kLanes; lane++) {
-    const std::byte* row = rows[static_cast<size_t>(lane)];
+  for (size_t lane = 0; lane < kLanes; lane++) {
+    const std::byte* row = rows[lane];
     if (row == nullptr) continue;
-    for (int64_t i = 0; i < k; i++) {  // of four: row i % 2 of their two, place i % 4 / 2 in the lane's pair
+    for (size_t i = 0; i < static_cast<size_t>(k); i++) {
       uint16_t bits;
       std::memcpy(&bits, row + 2 * i, 2);
-      panel[(i / 4 * 2 + i % 2) * 2 * kLanes + 2 * lane + i % 4 / 2] = convert(bits);
+      panel[bf16_place(i, lane)] = convert(bits);
     }
   }
 }

@@ -18,6 +18,9 @@ inline int panel_count(int64_t n) { return static_cast<int>((n + kLanes - 1) / k
 // null: a lane of zeros.
 void pack_panel(DType type, int64_t k, std::span<const std::byte* const, kLanes> rows, std::byte* out);
 
+// Where value `i` of a lane lies in a BF16 panel (panel.h): of four, row i % 2 of their two, place i % 4 / 2 in the lane's pair.
+constexpr size_t bf16_place(size_t i, size_t lane) { return (i / 4 * 2 + i % 2) * 2 * kLanes + 2 * lane + i % 4 / 2; }
+
 // Whether all n F16 values at `data` are exact in BF16; and the packing of such rows, of k values, as a BF16 panel.
 bool halves_are_bf16(const std::byte* data, int64_t n);
 void pack_halves_as_bf16(int64_t k, std::span<const std::byte* const, kLanes> rows, std::byte* out);

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "kernels/pack.h"
 #include "kernels/quant.h"
 
 namespace unisono::kernels {
@@ -110,8 +111,7 @@ void panel_row(const PanelMatrix& w, int row, float* out) {
       return;
     case DType::bf16:
       for (size_t i = 0; i < static_cast<size_t>(w.k); i++)
-        out[i] = bf16_to_float(
-            reinterpret_cast<const uint16_t*>(panel)[(i / 4 * 2 + i % 2) * 2 * kLanes + 2 * lane + i % 4 / 2]);
+        out[i] = bf16_to_float(reinterpret_cast<const uint16_t*>(panel)[bf16_place(i, lane)]);
       return;
     case DType::q8_0: return blocks<PanelQ8_0>(panel, lane, w.k, out);
     case DType::q4_0: return blocks<PanelQ4_0>(panel, lane, w.k, out);

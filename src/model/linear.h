@@ -32,7 +32,7 @@ class Linear {
   // A tensor [n][k] and where its rows come from: output row i is the tensor's row order[i]; empty: row i.
   struct Part {
     std::string_view name{};
-    TensorView view{};
+    TensorView view{};  // its memory is read until all panels are packed, and may go then
     std::vector<int32_t> order{};
     std::optional<DType> packed{};  // as what; empty: packed_type() of the view
   };

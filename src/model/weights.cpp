@@ -281,7 +281,7 @@ Result<Weights> load_weights(const Arch& arch, const Hparams& h, const TensorSou
   TensorView head = bind.matrix("token_embd.weight", h.vocab_size, h.d_model);
   w.output_norm = bind.vector("output_norm.weight", h.d_model);
   if (bind.has("output.weight")) {
-    w.embedding = Linear({{"embedding", head, {}}}, dial);
+    w.embedding = Linear({{"embedding", head, {}, head.type}}, dial);  // looked up only: no other type is faster
     head = bind.matrix("output.weight", h.vocab_size, h.d_model);
   }
   if (bind.has("rope_freqs.weight")) w.rope_factors = bind.vector("rope_freqs.weight", h.rope_dims / 2);
