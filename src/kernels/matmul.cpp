@@ -15,7 +15,7 @@ namespace {
 // where it costs next to nothing.
 template <class F>
 constexpr bool pay_unpacking(int rows) {
-  if constexpr (F::bits == 8 || (F::bits == 4 && !kUnpacksInTile)) return false;
+  if constexpr (F::bits == 8 && kBytesAreUnsigned) return false;
   return rows >= (F::bits == 4 && F::blocks == 2 ? kUnpacks4BitsFrom : 16);
 }
 // So few rows take no longer than memory does, which then gives panels fastest one after the other. Smaller panels come in
@@ -29,8 +29,8 @@ struct FromPanels : PanelUnits<F> {
   using Units = PanelUnits<F>;
   using Units::at, Units::unit, Units::Units;
   template <int G>
-  UNISONO_INLINE Bytes group(int p, int64_t b) const {
-    return F::template group<G>(unit(p, b), at(b));
+  UNISONO_INLINE auto group(int p, int64_t b) const {
+    return operand<F::bits>(F::template group<G>(unit(p, b), at(b)));
   }
   UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const { block_scales<F>(unit(p, b), at(b), d); }
   UNISONO_INLINE Vec min(int p, int64_t b) const { return F::min(unit(p, b), at(b)); }
@@ -42,9 +42,9 @@ struct Unpacking {
   int64_t b0;
   Unpacked (*panels)[kUnpacked];
   template <int G>
-  UNISONO_INLINE Bytes group(int p, int64_t b) const {
-    const Bytes bytes = from.template group<G>(p, b0 + b);
-    store_bytes(panels[p][b].groups[G], bytes);
+  UNISONO_INLINE auto group(int p, int64_t b) const {
+    const auto bytes = from.template group<G>(p, b0 + b);
+    store_operand(panels[p][b].groups[G], bytes);
     return bytes;
   }
   UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const {
@@ -61,8 +61,8 @@ template <class F>
 struct FromUnpacked {
   const Unpacked (*panels)[kUnpacked];
   template <int G>
-  UNISONO_INLINE Bytes group(int p, int64_t b) const {
-    return load_bytes(panels[p][b].groups[G]);
+  UNISONO_INLINE auto group(int p, int64_t b) const {
+    return load_operand<F::bits>(panels[p][b].groups[G]);
   }
   UNISONO_INLINE void scales(int p, int64_t b, Vec (&d)[2]) const { unpacked_scales<F>(panels[p][b], d); }
   UNISONO_INLINE Vec min(int p, int64_t b) const { return load(panels[p][b].min); }
@@ -79,30 +79,32 @@ UNISONO_INLINE Ints start(int32_t minus_sum) {
 }
 
 // Groups Begin .. End - 1 of one block, MR rows x NP panels.
-template <class F, int MR, int NP, int Begin, int End, class Source>
-UNISONO_INLINE void dots(Ints (&sums)[MR][NP], const Source& w, int64_t b, const QuantBlock* x, int64_t row_blocks) {
+template <int MR, int NP, int Begin, int End, class Sums, class Source>
+UNISONO_INLINE void add_dots(Sums (&sums)[MR][NP], const Source& w, int64_t b, const QuantBlock* x, int64_t row_blocks) {
   if constexpr (Begin < End) {
-    Bytes bytes[NP];
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) bytes[p] = w.template group<Begin>(p, b);
+    decltype(w.template group<Begin>(0, b)) weights[NP];
+    UNISONO_UNROLL for (int p = 0; p < NP; p++) weights[p] = w.template group<Begin>(p, b);
     UNISONO_UNROLL for (int r = 0; r < MR; r++) {
       const int32_t four = four_values(x[r * row_blocks].q + 4 * Begin);
-      UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = dot<F::bits>(sums[r][p], bytes[p], four);
+      UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = dot(sums[r][p], weights[p], four);
     }
-    dots<F, MR, NP, Begin + 1, End>(sums, w, b, x, row_blocks);
+    add_dots<MR, NP, Begin + 1, End>(sums, w, b, x, row_blocks);
   }
 }
 
-// The same of all 8 groups, summed in 16 bits first.
-template <int MR, int NP, int G, class Source>
-UNISONO_INLINE void short_dots(Shorts (&sums)[MR][NP], const Source& w, int64_t b, const QuantBlock* x,
-                               int64_t row_blocks) {
-  if constexpr (G < 8) {
-    UNISONO_UNROLL for (int p = 0; p < NP; p++) {
-      const Bytes bytes = w.template group<G>(p, b);
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) sums[r][p] =
-          short_dot(sums[r][p], bytes, four_values(x[r * row_blocks].q + 4 * G));
-    }
-    short_dots<MR, NP, G + 1>(sums, w, b, x, row_blocks);
+// The same, summed in 16 bits first where the instruction set has a use for it.
+template <class F, int MR, int NP, int Begin, int End, class Source>
+UNISONO_INLINE void dots(Ints (&sums)[MR][NP], const Source& w, int64_t b, const QuantBlock* x, int64_t row_blocks) {
+  if constexpr (kShortGroups<F::bits> < 2) {
+    add_dots<MR, NP, Begin, End>(sums, w, b, x, row_blocks);
+  } else if constexpr (Begin < End) {
+    constexpr int next = lesser(Begin + kShortGroups<F::bits>, End);
+    Shorts pairs[MR][NP];
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) pairs[r][p] = zero_shorts();
+    add_dots<MR, NP, Begin, next>(pairs, w, b, x, row_blocks);
+    UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] =
+        sum_pairs(sums[r][p], pairs[r][p]);
+    dots<F, MR, NP, next, End>(sums, w, b, x, row_blocks);
   }
 }
 
@@ -115,15 +117,7 @@ UNISONO_INLINE void block_dots(Vec (&out)[MR][NP], const Source& w, int64_t b, c
       const Ints from = start<F>(x[r * row_blocks].minus_sum);
       UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] = from;
     }
-    if constexpr (kShortSums && F::bits == 4) {
-      Shorts pairs[MR][NP];
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) pairs[r][p] = zero_shorts();
-      short_dots<MR, NP, 0>(pairs, w, b, x, row_blocks);
-      UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) sums[r][p] =
-          sum_pairs(sums[r][p], pairs[r][p]);
-    } else {
-      dots<F, MR, NP, 0, 8>(sums, w, b, x, row_blocks);
-    }
+    dots<F, MR, NP, 0, 8>(sums, w, b, x, row_blocks);
     UNISONO_UNROLL for (int r = 0; r < MR; r++) UNISONO_UNROLL for (int p = 0; p < NP; p++) out[r][p] =
         to_floats(sums[r][p]);
   } else {
@@ -210,14 +204,12 @@ void panels_of(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, in
       tile_of<F, kTileRows, NP>(n, source, some, x + int64_t{r} * row_blocks + b0, row_blocks, y + r * ldy, ldy, b0 == 0,
                                 ahead.tile());
     };
-    if constexpr (!kUnpacksInTile) {
-      for (int p = 0; p < NP; p++)
-        for (int b = 0; b < some; b++) unpack<F>(at.unit(p, b0 + b), at.at(b0 + b), unpacked[p][b]);
-    }
     each_piece(rows, kTileRows, [&](int r, int n) {
-      if constexpr (kUnpacksInTile)
-        if (r == 0) return multiply(Unpacking<F>{at, b0, unpacked}, r, n);
-      multiply(FromUnpacked<F>{unpacked}, r, n);
+      if (r == 0) {  // masks and shifts use ports that dots leave
+        multiply(Unpacking<F>{at, b0, unpacked}, r, n);
+      } else {
+        multiply(FromUnpacked<F>{unpacked}, r, n);
+      }
     });
   });
 }

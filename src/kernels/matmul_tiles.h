@@ -26,13 +26,23 @@ struct BlockSums {
   alignas(64) int32_t at[halves][MT][NP][kTileSide][16];
 };
 
+template <class F, int G>
+void unpack_groups(const typename F::Unit& u, int b, Unpacked& out) {
+  if constexpr (G < 8) {
+    store_bytes(out.groups[G], F::template group<G>(u, b));
+    if constexpr (F::zero != 0)
+      for (uint8_t& w : out.groups[G]) w = static_cast<uint8_t>(w - F::zero);
+    unpack_groups<F, G + 1>(u, b, out);
+  }
+}
 // The weights as signed bytes, so that products need no correction: w - zero.
 template <class F>
 void unpack_signed(const typename F::Unit& u, int b, Unpacked& out) {
-  unpack<F>(u, b, out);
-  if constexpr (F::zero != 0)
-    for (auto& group : out.groups)
-      for (uint8_t& w : group) w = static_cast<uint8_t>(w - F::zero);
+  unpack_groups<F, 0>(u, b, out);
+  Vec d[2];
+  block_scales<F>(u, b, d);
+  store_scales<F>(d, out);
+  if constexpr (F::has_min) store(out.min, F::min(u, b));
 }
 
 template <int Sum, int X, int W, class Unit>

@@ -88,7 +88,7 @@ double int8(int64_t rounds) {
   Ints sum = set_ints(0);
   for (int64_t i = 0; i < rounds; i++) {
     keep(bytes);
-    sum = dot<8>(sum, load_bytes(bytes), 0x01010101);
+    sum = dot(sum, operand<8>(load_bytes(bytes)), 0x01010101);
   }
   keep(sum);
   return 128.0 * static_cast<double>(rounds);

@@ -6,7 +6,7 @@
 namespace unisono::kernels::KERNEL_ISA {
 
 struct Unpacked {
-  alignas(64) uint8_t groups[8][64];
+  alignas(64) uint8_t groups[8][kOperandBytes];
   alignas(64) float scales[2][16];  // the second of types with two
   alignas(64) float min[16];
 };
@@ -20,13 +20,6 @@ UNISONO_INLINE int rows_in_cache(int64_t row_blocks) {
 
 namespace {
 
-template <class F, int G>
-void unpack_groups(const typename F::Unit& u, int b, Unpacked& out) {
-  if constexpr (G < 8) {
-    store_bytes(out.groups[G], F::template group<G>(u, b));
-    unpack_groups<F, G + 1>(u, b, out);
-  }
-}
 // Scales as block_scales() gives them, and back.
 template <class F>
 UNISONO_INLINE void store_scales(const Vec (&d)[2], Unpacked& out) {
@@ -37,15 +30,6 @@ template <class F>
 UNISONO_INLINE void unpacked_scales(const Unpacked& u, Vec (&d)[2]) {
   d[0] = load(u.scales[0]);
   if constexpr (F::half_scales) d[1] = load(u.scales[1]);
-}
-
-template <class F>
-void unpack(const typename F::Unit& u, int b, Unpacked& out) {
-  unpack_groups<F, 0>(u, b, out);
-  Vec d[2];
-  block_scales<F>(u, b, d);
-  store_scales<F>(d, out);
-  if constexpr (F::has_min) store(out.min, F::min(u, b));
 }
 
 }  // namespace

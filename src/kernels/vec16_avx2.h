@@ -31,16 +31,15 @@ inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
 inline constexpr int kPairQueries = 3, kPairPages = 1, kPairChannels = 1;
 inline constexpr int kUnpacks4BitsFrom = 16;
-#if defined(__AVXVNNI__)
 inline constexpr int kTileRows = 4, kTilePanels = 1;  // float sums wait in memory while a block is multiplied
-inline constexpr bool kUnpacksInTile = true;
-inline constexpr bool kShortSums = false;
+#if defined(__AVXVNNI__)
+template <int Bits>
+inline constexpr int kShortGroups = 0;  // vpdpbusd sums in 32 bits
 inline constexpr bool kBytesAreUnsigned = true;
 #else
-inline constexpr int kTileRows = 3, kTilePanels = 1;
-inline constexpr bool kUnpacksInTile = false;
-// Products of 4-bit weights are summed over a whole block in 16 bits: 8 groups of 2 * 15 * 127 are 30,480.
-inline constexpr bool kShortSums = true;
+// As many as fit: 8 groups of 4-bit weights are 8 * 2 * 15 * 127 = 30,480 at most.
+template <int Bits>
+inline constexpr int kShortGroups = INT16_MAX / (2 * 127 * ((1 << Bits) - 1));
 // maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
 inline constexpr bool kBytesAreUnsigned = false;
 #endif
@@ -191,28 +190,54 @@ UNISONO_INLINE __m256i top_pairs(__m256i a, __m256i b, __m256i c) {
   return _mm256_or_si256(_mm256_or_si256(first, second), third);
 }
 UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) { return {top_pairs(a.lo, b.lo, c.lo), top_pairs(a.hi, b.hi, c.hi)}; }
-template <int Bits>
-UNISONO_INLINE __m256i dot_half(__m256i acc, __m256i w, __m256i a) {
+UNISONO_INLINE void store_operand(uint8_t* p, Bytes a) { store_bytes(p, a); }
 #if defined(__AVXVNNI__)
-  return _mm256_dpbusd_avx_epi32(acc, w, a);
-#else
-  __m256i pairs;
-  if constexpr (Bits == 8) {
-    // |w| * (a with w's sign): 128 * 127 * 2 = 32,512 fits 16 bits.
-    const __m256i s = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
-    pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(s), _mm256_sign_epi8(a, s));
-  } else {
-    pairs = _mm256_maddubs_epi16(w, a);  // 63 * 127 * 2 = 16,002 at most
-  }
-  return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-#endif
+inline constexpr int kOperandBytes = 64;
+template <int Bits>
+UNISONO_INLINE Bytes load_operand(const uint8_t* p) { return load_bytes(p); }
+template <int Bits>
+UNISONO_INLINE Bytes operand(Bytes w) { return w; }
+UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
+  const __m256i a = _mm256_set1_epi32(four);
+  return {_mm256_dpbusd_avx_epi32(acc.lo, w.lo, a), _mm256_dpbusd_avx_epi32(acc.hi, w.hi, a)};
 }
-// As dot(), of 4-bit weights: pairs of products in 16 bits, to be summed by sum_pairs() after at most 8.
+using Shorts = Ints;
+UNISONO_INLINE Shorts zero_shorts() { return set_ints(0); }
+UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) { return add(acc, a); }
+#else
+// 8-bit weights: signed, and their magnitudes.
+struct SignedBytes {
+  Bytes value, magnitude;
+};
+inline constexpr int kOperandBytes = 128;
+UNISONO_INLINE void store_operand(uint8_t* p, SignedBytes a) {
+  store_bytes(p, a.value);
+  store_bytes(p + 64, a.magnitude);
+}
+template <int Bits>
+UNISONO_INLINE auto load_operand(const uint8_t* p) {
+  if constexpr (Bits < 8) {
+    return load_bytes(p);
+  } else {
+    return SignedBytes{load_bytes(p), load_bytes(p + 64)};
+  }
+}
+template <int Bits>
+UNISONO_INLINE auto operand(Bytes w) {
+  if constexpr (Bits < 8) {
+    return w;
+  } else {
+    const __m256i flip = _mm256_set1_epi8(static_cast<char>(0x80));
+    const Bytes value{_mm256_xor_si256(w.lo, flip), _mm256_xor_si256(w.hi, flip)};
+    return SignedBytes{value, {_mm256_abs_epi8(value.lo), _mm256_abs_epi8(value.hi)}};
+  }
+}
+// Products in pairs of 16 bits: unsigned times signed bytes.
 struct Shorts {
   __m256i lo, hi;
 };
 UNISONO_INLINE Shorts zero_shorts() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-UNISONO_INLINE Shorts short_dot(Shorts acc, Bytes w, int32_t four) {
+UNISONO_INLINE Shorts dot(Shorts acc, Bytes w, int32_t four) {
   const __m256i a = _mm256_set1_epi32(four);
   return {_mm256_add_epi16(acc.lo, _mm256_maddubs_epi16(w.lo, a)), _mm256_add_epi16(acc.hi, _mm256_maddubs_epi16(w.hi, a))};
 }
@@ -220,11 +245,13 @@ UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) {
   const __m256i one = _mm256_set1_epi16(1);
   return {_mm256_add_epi32(acc.lo, _mm256_madd_epi16(a.lo, one)), _mm256_add_epi32(acc.hi, _mm256_madd_epi16(a.hi, one))};
 }
-template <int Bits>
-UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
+UNISONO_INLINE Ints dot(Ints acc, const SignedBytes& w, int32_t four) {
   const __m256i a = _mm256_set1_epi32(four);
-  return {dot_half<Bits>(acc.lo, w.lo, a), dot_half<Bits>(acc.hi, w.hi, a)};
+  // |w| * (a with w's sign): 128 * 127 * 2 = 32,512 fits 16 bits.
+  return sum_pairs(acc, {_mm256_maddubs_epi16(w.magnitude.lo, _mm256_sign_epi8(a, w.value.lo)),
+                         _mm256_maddubs_epi16(w.magnitude.hi, _mm256_sign_epi8(a, w.value.hi))});
 }
+#endif
 
 UNISONO_INLINE Pairs load_pairs(const uint16_t* p) {
   return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 16))};
