@@ -68,10 +68,10 @@ class Ahead {
   int later_lines_ = 0, later_tiles_ = 0;  // so many lines with each step of so many tiles
 };
 
-// Panels [begin, end) of w as one stream, for rows that take no longer than memory does: a page ahead of its use, as memory
-// likes best, and behind the last panel what comes then.
+// Panels [begin, end) of w as one stream, for rows that take no longer than memory does, and behind the last panel what comes
+// then. So far ahead as memory's latency asks: a page is half a percent better at 50 GB/s, and up to four worse at 80.
 class StreamAhead {
-  static constexpr int kAhead = 4096;
+  static constexpr int kAhead = 5120;
 
  public:
   // As Fetch, but as many bytes with each step as it uses; a line on the border of two steps is asked for twice.
