@@ -203,7 +203,7 @@ class TagParser final : public AnswerParser {
       return true;
     }
     // Not a call after all, or cut off before it could be one.
-    if (!called_) emit(out, Kind::content, syntax_.trigger);
+    emit(out, Kind::content, called_ ? syntax_.between : syntax_.trigger);
     state_ = State::rest;
     return true;
   }

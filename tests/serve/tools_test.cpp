@@ -289,6 +289,10 @@ TEST(ToolSyntaxes, FreeTextGoesBeforeACallAndNothingAfter) {
   EXPECT_EQ(read(how, "a <tool_cal").content, "a <tool_cal");
   EXPECT_EQ(read(how, "<tool_call>\n{\"na").content, "<tool_call>\n{\"na");
   EXPECT_EQ(read(how, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"ci").calls[0].second, "{\"ci");
+  // A later call that was cut before its name is told as it was written, as a first one is.
+  const Read cut = read(how, call + "\n<tool_call>\n{\"na");
+  EXPECT_EQ(cut.calls.size(), 1u);
+  EXPECT_EQ(cut.content, "\n<tool_call>\n{\"na");
 }
 
 TEST(ToolSyntaxes, LlamasCallsBeginTheAnswer) {
