@@ -132,7 +132,8 @@ class Choosing {
     if (type == "function") {
       call_.choice = ToolCall::Choice::required;
       call_.parallel = false;
-      return keep({read_named(fields)}, "tool_choice.function.name");
+      const std::string name = read_named(fields);
+      return fields.failed() ? void() : keep({name}, "tool_choice.function.name");
     }
     if (type != "allowed_tools")
       return fields.fail("type", "unsupported_value", "'tool_choice.type' must be function or allowed_tools.");
