@@ -48,16 +48,41 @@ void check_neutral(Fields& fields) {
 constexpr std::string_view kTextTypes[] = {"text"};
 constexpr TextParts kText{.types = kTextTypes};
 
-void check_tool_calls(Fields& fields, const JsonArray& calls) {
-  for (size_t i = 0; i < calls.size(); i++) {
-    const Json* function = calls[i].is_object() ? calls[i].get_object().if_contains("function") : nullptr;
-    const Json* called = function && function->is_object() ? function->get_object().if_contains("name") : nullptr;
-    if (called && called->is_string()) continue;
-    const std::string name = "tool_calls[" + std::to_string(i) + "]";
-    return fields.fail(name, "invalid_value",
-                       "'" + fields.full_name(name) +
-                           "' must be {\"id\", \"type\": \"function\", \"function\": {\"name\", \"arguments\"}}.");
+// What clients note beside a call, and send back with it.
+constexpr std::string_view kNoted[] = {"index"}, kNotedOfFunction[] = {"parsed_arguments"};
+
+void check_called(Fields& function) {
+  function.needed_string("name");
+  if (const Json* arguments = function.any("arguments"); arguments && !arguments->is_string() && !arguments->is_object())
+    function.fail("arguments", "invalid_type",
+                  "'" + function.full_name("arguments") + "' must be a string of JSON, not " + shown(*arguments) + ".");
+  function.ignore(kNotedOfFunction);
+}
+
+void check_call(Fields& call) {
+  call.string("id");
+  if (const auto type = call.string("type"); type && *type != "function")
+    call.fail("type", "unsupported_value",
+              "'" + call.full_name("type") + "' can only be function, not " + shown(Json(*type)) + ".");
+  call.ignore(kNoted);
+  call.required("function");
+  const JsonObject* function = call.object("function");
+  if (!function) return;
+  Fields inner(*function, call.full_name("function."));
+  check_called(inner);
+  if (const auto error = inner.finish()) call.fail(*error);
+}
+
+// Calls that were answered before, for the template.
+JsonArray read_calls(Fields& fields, JsonArray calls) {
+  fields.each_element("tool_calls", calls, check_call);
+  if (fields.failed()) return {};
+  for (Json& call : calls) {
+    JsonObject& said = call.get_object();
+    for (const std::string_view name : kNoted) said.stable_erase(name);
+    for (const std::string_view name : kNotedOfFunction) said["function"].get_object().stable_erase(name);
   }
+  return calls;
 }
 
 // One message; mistakes are left in `fields`.
@@ -75,10 +100,7 @@ JsonObject read_message(Fields& fields) {
   const Json* content = calls ? fields.any("content") : fields.required("content");
   if (content) read_text_content(fields, *content, "content", kText);  // the template joins its parts
   message["content"] = content ? *content : Json("");
-  if (calls) {
-    check_tool_calls(fields, *calls);
-    message["tool_calls"] = *calls;
-  }
+  if (calls) message["tool_calls"] = read_calls(fields, *calls);
   if (*role == "tool") {
     if (const auto id = fields.string("tool_call_id")) message["tool_call_id"] = *id;
   }
@@ -88,7 +110,7 @@ JsonObject read_message(Fields& fields) {
     fields.refuse("audio", "the model can't hear");
     fields.refuse("function_call", "use 'tool_calls'");
     fields.refuse("refusal", "put what was said into 'content'");
-    static constexpr std::string_view kAnswerOnly[] = {"annotations"};  // of an answer that is sent back as it came
+    static constexpr std::string_view kAnswerOnly[] = {"annotations", "parsed"};  // of an answer that is sent back as it came
     fields.ignore(kAnswerOnly);
   }
   if (const auto name = fields.string("name")) message["name"] = *name;

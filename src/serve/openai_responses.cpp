@@ -18,7 +18,7 @@ constexpr std::string_view kNoEffect[] = {"user",
                                           "prompt_cache_options",
                                           "max_tool_calls"};
 constexpr std::string_view kTypes[] = {"input_text", "output_text", "text"};
-constexpr std::string_view kPartNoEffect[] = {"annotations", "logprobs", "prompt_cache_breakpoint"};
+constexpr std::string_view kPartNoEffect[] = {"annotations", "logprobs", "parsed", "prompt_cache_breakpoint"};
 constexpr TextParts kParts{.types = kTypes, .no_effect = kPartNoEffect};
 constexpr std::string_view kReasoningTypes[] = {"reasoning_text"};
 constexpr TextParts kReasoningParts{.types = kReasoningTypes, .no_effect = {}};
@@ -84,6 +84,8 @@ class Items {
   }
 
   void call(Fields& item) {
+    static constexpr std::string_view kParsed[] = {"parsed_arguments"};
+    item.ignore(kParsed);
     const auto id = item.needed_string("call_id"), name = item.needed_string("name"), arguments = item.needed_string("arguments");
     if (item.failed()) return;
     JsonObject* turn = open_turn();

@@ -58,6 +58,10 @@ def test_the_parse_helper_makes_objects(client):
     answer = client.chat.completions.parse(model=MODEL, messages=QUESTION, response_format=Pet, max_tokens=300, temperature=0)
     choice = answer.choices[0]
     assert choice.finish_reason == "length" or isinstance(choice.message.parsed, Pet)
+    for said in (choice.message, choice.message.model_dump()):  # an answer goes back as it came
+        chat(client, messages=QUESTION + [said] + QUESTION, max_tokens=1)
+    answer = client.responses.parse(model=MODEL, input=QUESTION, text_format=Pet, max_output_tokens=100, temperature=0)
+    client.responses.create(model=MODEL, input=[item.model_dump() for item in answer.output] + QUESTION, max_output_tokens=1)
 
 
 def test_any_object(client):

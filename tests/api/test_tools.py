@@ -126,6 +126,13 @@ def test_the_parse_and_stream_helpers(client):
     assert "tool_calls.function.arguments.delta" in kinds and "tool_calls.function.arguments.done" in kinds
     assert final.choices[0].message.tool_calls[0].function.parsed_arguments == parsed
 
+    # What the client read into the message goes back with it, and changes no prompt.
+    message, told = final.choices[0].message, {"role": "tool", "tool_call_id": final.choices[0].message.tool_calls[0].id, "content": "Sun."}
+    plain = {"role": "assistant", "tool_calls": [{"id": told["tool_call_id"], "type": "function", "function": {
+        "name": "get_weather", "arguments": message.tool_calls[0].function.arguments}}]}
+    again = [chat(client, QUESTION + [said, told], temperature=0, max_tokens=8) for said in (plain, message, message.model_dump())]
+    assert len({(answer.usage.prompt_tokens, answer.choices[0].message.content) for answer in again}) == 1
+
 
 def test_a_loop_of_call_result_and_answer(client):
     """The call goes back as it came, with its result, and the model answers in words."""
