@@ -117,14 +117,13 @@ int bench(BenchFlags& flags) {
   const int context = loaded->description.hparams.context_length;
   for (int depth : options.depths)
     if (depth + std::max(options.prompt, options.generate) > context)
-      fmt::print(stderr,
-                 "unisono: depth {} goes beyond the model's context of {}: the speed is right, the text wouldn't be.\n",
-                 depth, context);
+      remark("unisono: depth {} goes beyond the model's context of {}: the speed is right, the text wouldn't be.\n", depth,
+          context);
   const bool terminal = isatty(2) != 0;
   auto results = eval::bench(loaded->model, team, options, [&](const std::string& what) {
-    if (terminal) fmt::print(stderr, "\r\x1b[K{}", what);
+    if (terminal) remark("\r\x1b[K{}", what);
   });
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  if (terminal) remark("\r\x1b[K");
   if (!results) return complain(results.error());
   std::vector<JsonObject> rows;
   for (const auto& r : *results) rows.push_back(row_of(r, loaded->model.activations()));

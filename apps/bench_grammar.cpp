@@ -62,9 +62,9 @@ int bench_grammar(const GrammarFlags& flags) {
     auto parsed = parse_json(line, kMaxNesting);
     const Result<void> added = parsed.ok() ? benchmark.add(*parsed) : Result<void>(parsed.error());
     if (!added.ok()) return complain({fmt::format("Line {} of '{}' is no case: {}", n, flags.cases, added.error().message)});
-    if (terminal && n % 100 == 0) fmt::print(stderr, "\r\x1b[K{} schemas", n);
+    if (terminal && n % 100 == 0) remark("\r\x1b[K{} schemas", n);
   }
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  if (terminal) remark("\r\x1b[K");
   int code = 0;
   const char* why = gzerror(cases.get(), &code);
   if (code != Z_OK) return complain({fmt::format("Can't read {}.", why)});  // begins with the file's name

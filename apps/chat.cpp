@@ -93,7 +93,7 @@ class Chat {
     if (!answer) return take_back(answer.error());
     fmt::print("\n");
     std::fflush(stdout);
-    fmt::print(stderr, "[{}]\n", speed_line(*answer));
+    remark("[{}]\n", speed_line(*answer));
     messages_.push_back(JsonObject{{"role", "assistant"}, {"content", answer->text}});
     if (flags_.sampling.temperature > 0) flags_.sampling.seed++;  // the same question again may get another answer
   }
@@ -105,7 +105,7 @@ class Chat {
   }
   void take_back(const Error& error) {
     complain(error);
-    fmt::print(stderr, "The message was taken back; /clear begins anew.\n");
+    remark("The message was taken back; /clear begins anew.\n");
     messages_.pop_back();
   }
 

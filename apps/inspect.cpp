@@ -120,7 +120,7 @@ int tokenize(const TokenizeFlags& flags) {
     }
     fmt::print("\n");
   }
-  fmt::print(stderr, "{} tokens for {} bytes\n", tokens.size(), text->size());
+  remark("{} tokens for {} bytes\n", tokens.size(), text->size());
   return 0;
 }
 

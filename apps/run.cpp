@@ -117,7 +117,7 @@ int run(const RunFlags& flags) {
   } else {
     fmt::print("\n");
     std::fflush(stdout);  // before what follows on the other stream
-    fmt::print(stderr, "{}\n", speed_line(*answer));
+    remark("{}\n", speed_line(*answer));
   }
   return 0;
 }

@@ -149,7 +149,7 @@ Placement placement(const ModelFlags& flags) {
                     : flags.numa == "off"     ? Numa::off
                                               : Numa::distribute;
   Placement where = place(flags.threads, numa);
-  if (!where.note.empty()) fmt::print(stderr, "unisono: {}\n", where.note);
+  if (!where.note.empty()) remark("unisono: {}\n", where.note);
   return where;
 }
 
@@ -171,7 +171,7 @@ Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
                                                             : model::Activations::int8;
   if (flags.isa == "auto" || flags.isa == "amx")
     if (const char* why = kernels::passed_over(); why != nullptr)
-      fmt::print(stderr, "unisono: {} Without it the fastest is '{}'.\n", why, kernels::best_ops().name);
+      remark("unisono: {} Without it the fastest is '{}'.\n", why, kernels::best_ops().name);
   if (flags.isa != "auto") {
     options.model.ops = kernels::find_ops(flags.isa.c_str());
     if (options.model.ops == nullptr)
@@ -179,9 +179,9 @@ Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
   }
   if (isatty(2))
     options.progress = [](size_t done, size_t total) {
-      fmt::print(stderr, "\rPacking weights: {:3.0f} % of {}",
-                 100.0 * static_cast<double>(done) / static_cast<double>(total), size_text(static_cast<double>(total)));
-      if (done == total) fmt::print(stderr, "\r\x1b[K");
+      remark("\rPacking weights: {:3.0f} % of {}", 100.0 * static_cast<double>(done) / static_cast<double>(total),
+          size_text(static_cast<double>(total)));
+      if (done == total) remark("\r\x1b[K");
       std::fflush(stderr);
     };
   return options;
@@ -206,7 +206,7 @@ Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with
 }
 
 int complain(const Error& error) {
-  fmt::print(stderr, "unisono: {}\n", error.message);
+  remark("unisono: {}\n", error.message);
   return 2;
 }
 

@@ -1,9 +1,13 @@
 // What the subcommands that run a model share: their flags, and a loaded model with its engine.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/thread_team.h"
 #include "engine/engine.h"
@@ -63,6 +67,13 @@ struct Session {
 // in what neither the flags nor the model say.
 Result<std::unique_ptr<Session>> open_session(const ModelFlags& flags, bool with_engine,
                                               engine::EngineOptions options = {});
+
+// What stands beside the answer, on stderr. That nobody can hear it is no failure.
+template <class... Args>
+void remark(fmt::format_string<Args...> format, Args&&... args) {
+  const std::string text = fmt::format(format, std::forward<Args>(args)...);
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
 
 // "unisono: <sentence>" on stderr; returns the exit code for bad input, 2.
 int complain(const Error& error);

@@ -166,6 +166,13 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("Can't write to standard output: Bad file descriptor.", ended.stderr)
 
+    def test_answers_count_though_nobody_hears_what_stands_beside_them(self):
+        for nobody in ("2>&-", "2>/dev/full"):
+            for asked, code in (('"$0" run "$1" hi --max-tokens 2', 0), ('"$0" tokenize "$1" hi', 0), ('"$0" run nowhere hi', 2),
+                                (r'printf "hi\nhi\n" | "$0" chat "$1" --max-tokens 2', 0)):
+                ended = subprocess.run(["bash", "-c", f"{asked} {nobody}", BINARY, MODEL], stdout=subprocess.PIPE, timeout=60)
+                self.assertEqual((ended.returncode, ended.stdout != b""), (code, code == 0), (asked, nobody))
+
     def test_what_a_file_calls_itself_is_safe_to_print(self):
         whole = Path(MODEL).read_bytes()
         model = Path(self.folder, "model.gguf")
