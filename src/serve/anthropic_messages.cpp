@@ -282,7 +282,7 @@ Parsed<ChatCall> parse_count_tokens(const Json& body, const ModelFacts& model) {
 
 std::string anthropic_error_body(const ApiError& error) {
   return to_text(
-      JsonObject{{"type", "error"}, {"error", {{"type", error_type(error.status)}, {"message", error.message}}}});
+      JsonObject{{"type", "error"}, {"error", {{"type", error_type(error.status)}, {"message", shortened(error.message)}}}});
 }
 
 HttpResponse anthropic_error_response(const ApiError& error) {

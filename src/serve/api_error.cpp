@@ -14,6 +14,8 @@ const char* type_of(int status) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+bool within_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
@@ -29,10 +31,19 @@ ApiError renamed(ApiError error, std::initializer_list<std::pair<std::string_vie
   return error;
 }
 
+std::string shortened(std::string_view text) {
+  constexpr size_t kBegin = 1000, kEnd = 300;
+  if (text.size() <= kBegin + kEnd) return std::string(text);
+  size_t begin = kBegin, end = text.size() - kEnd;
+  while (begin > 0 && within_character(text[begin])) begin--;
+  while (end < text.size() && within_character(text[end])) end++;
+  return std::string(text.substr(0, begin)) + "..." + std::string(text.substr(end));
+}
+
 std::string error_body(const ApiError& error) {
-  const JsonObject inner{{"message", error.message},
+  const JsonObject inner{{"message", shortened(error.message)},
                          {"type", type_of(error.status)},
-                         {"param", text_or_null(error.param)},
+                         {"param", text_or_null(shortened(error.param))},
                          {"code", text_or_null(error.code)}};
   return to_text(JsonObject{{"error", inner}});
 }

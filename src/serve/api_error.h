@@ -26,6 +26,10 @@ using Parsed = std::variant<T, ApiError>;
 // the second, in this order.
 ApiError renamed(ApiError error, std::initializer_list<std::pair<std::string_view, std::string_view>> names);
 
+// A sentence or a field's name as it is told. Both may hold names that the client wrote, of whatever length: of more than
+// 1300 bytes the middle is left out.
+std::string shortened(std::string_view text);
+
 // {"error": {"message", "type", "param", "code"}}
 std::string error_body(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
