@@ -38,7 +38,7 @@ Result<Answer> generate(Session& session, std::vector<text::TokenId> prompt, con
   std::mutex mutex;
   std::condition_variable ended;
   bool done = false;
-  std::string failure;
+  Error failure;
   Answer answer;
 
   engine::Request request;
@@ -77,7 +77,7 @@ Result<Answer> generate(Session& session, std::vector<text::TokenId> prompt, con
     }
     ended.wait_for(lock, std::chrono::milliseconds(20));
   }
-  if (answer.finish == FinishReason::error) return Error{failure};
+  if (answer.finish == FinishReason::error) return failure;
   return answer;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -34,6 +35,16 @@ Timings timings_of(const Job& job, Clock::time_point now) {
   return {.queue_s = seconds(job.submitted, job.has_started ? job.started : now),
           .prefill_s = job.has_started ? seconds(job.started, answered ? job.first_token : now) : 0,
           .decode_s = answered ? seconds(job.first_token, now) : 0};
+}
+
+// Whether all that could come next is banned.
+bool bans_leave_none(const Job& job, int vocab_size) {
+  const auto banned = job.output.banned();
+  if (!job.constraint) return banned.size() == static_cast<size_t>(vocab_size);
+  const auto is_allowed = [&](TokenId id) { return (job.allowed[static_cast<size_t>(id) / 64] >> (id % 64) & 1) != 0; };
+  int64_t n_allowed = 0;
+  for (const uint64_t word : job.allowed) n_allowed += std::popcount(word);
+  return n_allowed > 0 && std::ranges::count_if(banned, is_allowed) == n_allowed;
 }
 
 EngineOptions completed(EngineOptions options, const model::Hparams& hparams) {
@@ -107,7 +118,8 @@ struct Engine::Impl {
   void note_start(std::span<const PlanItem> plan);
   void deliver();
   void deliver_token(Job& job, Pick& pick);
-  void leave(Job& job, FinishReason reason, std::string error = {});
+  void end_without_token(Job& job);
+  void leave(Job& job, FinishReason reason, Error error = {});
   void send(Job& job, Delta&& delta);
   void publish();
   void audit_here() const;
@@ -305,9 +317,7 @@ void Engine::Impl::deliver() {
     } else if (pick.token) {
       deliver_token(*row.job, pick);
     } else {
-      leave(*row.job, FinishReason::error,
-            row.job->constraint ? "No token can be chosen: the constraint, bans and the model leave none."
-                                : "No token can be chosen: the model's output holds no usable number.");
+      end_without_token(*row.job);
     }
   }
 }
@@ -326,7 +336,19 @@ void Engine::Impl::deliver_token(Job& job, Pick& pick) {
   send(job, std::move(delta));
 }
 
-void Engine::Impl::leave(Job& job, FinishReason reason, std::string error) {
+void Engine::Impl::end_without_token(Job& job) {
+  if (!bans_leave_none(job, model.hparams().vocab_size))
+    return leave(job, FinishReason::error,
+                 {job.constraint ? "No token can be chosen: the constraint and the model leave none."
+                                 : "No token can be chosen: the model's output holds no usable number."});
+  // As wherever nothing could follow.
+  if (job.constraint && job.constraint->may_end()) return leave(job, FinishReason::complete);
+  leave(job, FinishReason::error,
+        {.message = "No token can be chosen: before 'min_tokens' no end token may come, and nothing else can.",
+         .subject = "min_tokens"});
+}
+
+void Engine::Impl::leave(Job& job, FinishReason reason, Error error) {
   Delta delta;
   job.output.end(reason, delta);
   delta.error = std::move(error);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "decode/params.h"
 #include "grammar/matcher.h"
 
@@ -24,7 +25,7 @@ enum class FinishReason : uint8_t {
   cancelled,  // the client asked or left
   deadline,   // Request::deadline has passed
   complete,   // the constraint: the answer is whole, and nothing could follow
-  error,      // our fault; Delta::error says what
+  error,      // Delta::error says why
 };
 
 struct TokenLogprob {
@@ -59,7 +60,7 @@ struct Delta {
   std::optional<FinishReason> finish{};
   std::string stop_detail{};            // the stop string, or the end token's text
   std::optional<TokenId> stop_token{};  // with FinishReason::stop_token: which
-  std::string error{};
+  Error error{};      // with FinishReason::error; its subject is the field that is at fault, empty when the request isn't
   Usage usage{};      // so far
   Timings timings{};  // so far
   std::chrono::steady_clock::time_point made{};

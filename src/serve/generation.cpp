@@ -48,7 +48,9 @@ void Generation::take(size_t choice, engine::Delta&& delta) {
 
 void Generation::tell(size_t choice, engine::Delta&& delta) {
   if (delta.finish == engine::FinishReason::error) {
-    return fail({.status = 500, .message = "The server failed on this request: " + delta.error, .code = "internal_error"});
+    const Error& error = delta.error;
+    if (!error.subject.empty()) return fail(refusal(error));
+    return fail({.status = 500, .message = "The server failed on this request: " + error.message, .code = "internal_error"});
   }
   // What was told already stays a part of an answer, which says why it ends here.
   if (delta.finish == engine::FinishReason::cancelled && delta.usage.completion_tokens == 0) {

@@ -63,7 +63,8 @@ class ResponseAnswer final : public Answer {
   std::string failure(const ApiError& error) override {
     JsonObject failed = response({});
     failed["status"] = "failed";
-    failed["error"] = {{"code", error.status == 429 ? "rate_limit_exceeded" : "server_error"}, {"message", error.message}};
+    const char* code = error.status == 429 ? "rate_limit_exceeded" : error.status < 500 ? "invalid_prompt" : "server_error";
+    failed["error"] = {{"code", code}, {"message", error.message}};
     return event({{"type", "response.failed"}, {"response", std::move(failed)}});
   }
 

@@ -68,6 +68,29 @@ TEST(Constraint, JsonAnswersParse) {
   }
 }
 
+// Where the constraint has nothing more, the answer is complete, though min_tokens bans the end token; where it has only what
+// the request itself bans, the request is at fault.
+TEST(Constraint, MinTokensCantBeReachedPastItsEnd) {
+  TinyWorld world(2);
+  const auto trie = trie_of(world.tokenizer.get());
+  Engine engine(*world.model, world.tokenizer.get(), world.team, {.end_tokens = {kEos}});
+  const auto last = [&](const char* pattern, std::vector<TokenId> stop_tokens) {
+    auto grammar = grammar::Grammar::from_regex(pattern);
+    Request request = constrained(world, grammar::Matcher(*grammar, trie), 1, 40);
+    request.min_tokens = 30;
+    request.stop_tokens = std::move(stop_tokens);
+    const Sent sent = send(engine, std::move(request));
+    sent.collector->wait();
+    return std::pair(*sent.collector->last().finish, sent.collector->last().error.subject);
+  };
+  std::vector<TokenId> all;
+  for (TokenId id = 0; id < world.hparams.vocab_size; id++) all.push_back(id);
+  EXPECT_EQ(last("^$", {}), std::pair(FinishReason::complete, std::string()));
+  EXPECT_EQ(last("^(the)?$", {}), std::pair(FinishReason::complete, std::string()));
+  EXPECT_EQ(last("^the$", all), std::pair(FinishReason::error, std::string("min_tokens")));
+  engine.audit();
+}
+
 TEST(Constraint, FreeNeighboursKeepTheirBits) {
   TinyWorld world(2);
   const auto trie = trie_of(world.tokenizer.get());

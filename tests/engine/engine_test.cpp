@@ -465,6 +465,17 @@ TEST(Engine, TimingsAddUp) {
   EXPECT_LE(t.queue_s + t.prefill_s + t.decode_s, wall);
 }
 
+TEST(Engine, ARequestThatBansAllTokensIsAtFaultItself) {
+  const auto engine = make_engine(world(1), options(10));
+  Request request{.prompt = {kBos, 5}, .max_tokens = 5, .min_tokens = 1};
+  for (TokenId id = 0; id < world(1).hparams.vocab_size; id++) request.stop_tokens.push_back(id);
+  const Sent sent = send(*engine, std::move(request));
+  sent.collector->wait();
+  EXPECT_EQ(sent.collector->last().finish, FinishReason::error);
+  EXPECT_EQ(sent.collector->last().error.subject, "min_tokens");
+  expect_idle(*engine);
+}
+
 TEST(Engine, AModelOfNotANumberEndsWithAnError) {
   // Every weight of the output matrix is NaN: no token can be chosen, and the engine goes on.
   TinyWorld broken(1);
@@ -479,7 +490,8 @@ TEST(Engine, AModelOfNotANumberEndsWithAnError) {
     const Sent sent = send(engine, {.prompt = {kBos, 5}, .max_tokens = 5});
     sent.collector->wait();
     EXPECT_EQ(sent.collector->last().finish, FinishReason::error);
-    EXPECT_FALSE(sent.collector->last().error.empty());
+    EXPECT_FALSE(sent.collector->last().error.message.empty());
+    EXPECT_EQ(sent.collector->last().error.subject, "");
   }
   expect_idle(engine);
 }

@@ -8,6 +8,7 @@
 #include "serve/logprobs.h"
 #include "serve/raw_client.h"
 #include "serve/served.h"
+#include "text/unicode.h"
 
 namespace unisono::serve {
 namespace {
@@ -589,6 +590,24 @@ TEST_F(ApiTest, RefusalsNameTheField) {
   EXPECT_EQ(engine_.requests().size(), 0u);
 }
 
+TEST_F(ApiTest, RefusalsAreShortWhateverTheClientWrote) {
+  std::string name;
+  while (name.size() < 100'000) name += "ä";
+  const std::string field = "\"" + name + "\":1", message = R"("messages":[{"role":"user","content":"Hi"}],)";
+  const std::string bodies[] = {
+      "{" + message + field + "}", "{" + message + field + "," + field + "}"};
+  for (const char* path : {"/v1/chat/completions", "/v1/messages"}) {
+    for (const std::string& body : bodies) {
+      const Answer answer = ask(post(path, body));
+      EXPECT_EQ(answer.status, 400);
+      EXPECT_LT(answer.text.size(), 3000u);
+      const std::string told(answer.body.at("error").at("message").as_string());
+      EXPECT_THAT(told, EndsWith("."));
+      EXPECT_EQ(text::valid_prefix(told), told.size());
+    }
+  }
+}
+
 TEST_F(ApiTest, BodiesThatAreNotJsonObjects) {
   for (const std::string& body : {std::string(), std::string("{"), std::string("{\"a\":1,}"), std::string("\xff\xfe"),
                                   std::string("{\"prompt\":\"\\ud800\"}"), std::string("{} x"), std::string(1000, '['),
@@ -641,6 +660,11 @@ TEST_F(ApiTest, ErrorsOfTheEngineAre500OrAnEvent) {
   ASSERT_GE(events.size(), 2u);
   EXPECT_EQ(events.back(), "[DONE]");
   EXPECT_THAT(events[events.size() - 2], HasSubstr("something broke"));
+  engine_.fault_of = "min_tokens";
+  const Answer refused = complete(R"("n":2)");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.body.at("error").at("param"), "min_tokens");
+  EXPECT_EQ(refused.body.at("error").at("message"), "something broke");
   EXPECT_TRUE(eventually([&] { return engine_.running() == 0; }));
 }
 

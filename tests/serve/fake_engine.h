@@ -48,6 +48,7 @@ class FakeEngine {
   std::atomic<bool> hold{false};         // after the first token
   std::atomic<bool> full{false};         // submit() refuses
   std::atomic<int> fail_after{-1};       // tokens; then FinishReason::error
+  const char* fault_of = "";             // the field that this error is about
   std::atomic<int> end_after{-1};        // tokens; then end_as
   engine::FinishReason end_as = engine::FinishReason::deadline;
   float logprob_by_choice = 0;           // each choice's tokens are likelier by this than those of the one before
@@ -129,7 +130,7 @@ class FakeEngine {
       if (fail_after == static_cast<int>(i)) {
         delta = {};
         delta.finish = engine::FinishReason::error;
-        delta.error = "something broke";
+        delta.error = {.message = "something broke", .subject = fault_of};
       }
       const bool ended = delta.finish.has_value();
       if (ended) running_--;
