@@ -418,6 +418,7 @@ EngineState Engine::state() const {
   }
   return {.running = impl_->running_now,
           .waiting = waiting,
+          .max_waiting = impl_->options.max_waiting,
           .blocks_free = impl_->blocks_free_now,
           .blocks_total = impl_->options.n_blocks,
           .window_blocks_free = impl_->window_blocks_free_now,

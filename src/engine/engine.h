@@ -39,6 +39,7 @@ using RequestId = uint64_t;
 
 struct EngineState {
   int running = 0, waiting = 0;
+  int max_waiting = 0;  // more are refused
   int blocks_free = 0, blocks_total = 0;
   int window_blocks_free = 0, window_blocks_total = 0;  // 0 of 0: no layers have blocks of their own
   int block_tokens = 0;                                 // positions of a block

@@ -105,6 +105,13 @@ void Generation::cancel() {
 }
 
 ApiError Generation::refusal(const Error& error) const {
+  const auto n_wanted = static_cast<int>(parts_.requests.size());
+  const int most = context_.engine.state().max_waiting;
+  if (error.subject == "queue" && n_wanted > most)
+    return {.message = "The request asks for " + std::to_string(n_wanted) + " answers at once, but only " + std::to_string(most) +
+                       " may wait here; ask for fewer.",
+            .param = parts_.per_prompt > 1 ? "n" : parts_.prompt_field,
+            .code = "invalid_value"};
   if (error.subject == "queue") return {.status = 429, .message = error.message, .code = "rate_limit_exceeded"};
   return {.message = error.message,
           .param = error.subject == "prompt" ? parts_.prompt_field : error.subject,

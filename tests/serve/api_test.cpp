@@ -649,6 +649,11 @@ TEST_F(ApiTest, AFullQueueIs429) {
   EXPECT_THAT(answer, HasSubstr("rate_limit_error"));
   client.send(post("/v1/completions", R"({"prompt":"a","stream":true})"));
   EXPECT_THAT(client.response(), StartsWith("HTTP/1.1 429 "));
+  // More than the queue ever holds needn't come back.
+  EXPECT_EQ(complete(R"("n":4)").status, 429);
+  const Answer never = complete(R"("n":5)");
+  EXPECT_EQ(never.status, 400);
+  EXPECT_EQ(never.body.at("error").at("param"), "n");
 }
 
 TEST_F(ApiTest, ErrorsOfTheEngineAre500OrAnEvent) {

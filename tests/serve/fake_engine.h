@@ -97,7 +97,7 @@ class FakeEngine {
     return stop_ || cancelled_.contains(id);
   }
   engine::EngineState state() const {
-    return {.running = running_, .blocks_free = 10, .blocks_total = 10, .steps = steps_};
+    return {.running = running_, .max_waiting = 4, .blocks_free = 10, .blocks_total = 10, .steps = steps_};
   }
 
   void run(engine::RequestId id, const engine::Request& request) {
