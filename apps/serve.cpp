@@ -1,4 +1,5 @@
 // unisono serve: one model behind HTTP until a signal ends it.
+#include <algorithm>
 #include <cctype>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "base/quoted.h"
 #include "commands.h"
 #include "fingerprint.h"
 #include "input.h"
@@ -20,6 +22,7 @@
 #include "serve/constraints.h"
 #include "serve/http_server.h"
 #include "session.h"
+#include "text/unicode.h"
 
 namespace unisono::apps {
 
@@ -46,20 +49,28 @@ struct ServeFlags {
   bool log_prompts = false;
 };
 
+// A key as a header can carry it: without the white space around it, which is never a part of one.
+std::string bare_key(const std::string& text) {
+  constexpr const char* kSpace = " \t\r\n";
+  const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
 // The keys of the file, one a line, and of the environment; none: everybody may use the server.
 Result<std::vector<std::string>> read_keys(const std::string& path) {
   std::vector<std::string> keys;
   if (const char* key = std::getenv("UNISONO_API_KEY")) {
-    if (*key == 0)
+    keys.push_back(bare_key(key));
+    if (keys.back().empty())
       return Error{"The environment variable UNISONO_API_KEY is empty: give it a key, or unset it.", "UNISONO_API_KEY"};
-    keys.emplace_back(key);
   }
   if (path.empty()) return keys;
   auto text = read_text(path);
   if (!text) return text.error();
-  std::istringstream file(*text);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::istringstream file(text->starts_with(kByteOrderMark) ? text->substr(kByteOrderMark.size()) : *text);
   for (std::string line; std::getline(file, line);) {
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    line = bare_key(line);
     if (!line.empty() && line[0] != '#') keys.push_back(line);
   }
   if (keys.empty()) return Error{"The file of API keys '" + path + "' has none; write one a line.", "--api-key-file"};
@@ -131,14 +142,21 @@ std::string name_of(const std::string& path) {
   return std::regex_replace(std::filesystem::path(path).stem().string(), kTypes, "");
 }
 
-serve::ServeContext make_context(const ServeFlags& flags, Session& session, std::string fingerprint) {
+// What clients call the model: they are told it in JSON.
+Result<std::string> model_name(const ServeFlags& flags) {
+  std::string name = flags.name.empty() ? name_of(flags.model.model) : flags.name;
+  if (text::valid_prefix(name) == name.size()) return name;
+  return Error{"The model's name " + unisono::quoted(name) + " isn't UTF-8; give it another with --name.", "--name"};
+}
+
+serve::ServeContext make_context(const ServeFlags& flags, Session& session, std::string name, std::string fingerprint) {
   serve::ServeContext context;
   context.engine = serve::door_to(*session.engine);
   context.tokenizer = &session.loaded->tokenizer;
   context.chat_template = session.loaded->chat_template ? &*session.loaded->chat_template : nullptr;
   context.chat = serve::chat_syntax(context.chat_template ? context.chat_template->source() : "", *context.tokenizer,
                                     flags.tool_syntax);
-  context.model.name = flags.name.empty() ? name_of(flags.model.model) : flags.name;
+  context.model.name = std::move(name);
   context.model.vocab_size = session.loaded->description.hparams.vocab_size;
   context.model.max_context = session.engine->max_context();
   context.fingerprint = std::move(fingerprint);
@@ -166,6 +184,8 @@ int run(const ServeFlags& flags) {
   std::optional<EndsAtOnce> loading(signals);
   auto keys = read_keys(flags.key_file);
   if (!keys) return complain(keys.error());
+  auto name = model_name(flags);
+  if (!name) return complain(name.error());
   auto bound = serve::HttpServer::bind(flags.host, flags.port, http_options(flags, *keys));  // before the long work
   if (!bound) return complain(bound.error());
   auto session = open_session(flags.model, false,
@@ -183,7 +203,7 @@ int run(const ServeFlags& flags) {
   (*session)->engine =
       std::make_unique<engine::Engine>((*session)->loaded->model, loaded.tokenizer, (*session)->team, options);
 
-  serve::ServeContext context = make_context(flags, **session, *std::move(print));
+  serve::ServeContext context = make_context(flags, **session, *std::move(name), *std::move(print));
   serve::Constraints constraints(loaded.tokenizer, options.end_tokens, context.chat.marks);
   context.constraints = &constraints;
   serve::Metrics metrics(context.model.name, context.engine.state);

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -77,6 +78,14 @@ class CommandLine(unittest.TestCase):
         self.assert_refused("There is no command 'serv'; there are serve, chat, run,", "serv", MODEL)
         self.assert_refused("There is no command '';", "")
 
+    # What clients call a model is told in JSON, which is UTF-8.
+    def test_a_models_name_is_text(self):
+        model = Path(self.folder, os.fsdecode(b"mod\xe8le.gguf"))
+        model.write_bytes(Path(MODEL).read_bytes())
+        said = r"The model's name 'mod\xe8le' isn't UTF-8; give it another with --name."
+        self.assert_refused(said, "serve", str(model), "--port", "0")
+        self.assert_refused(said, "serve", MODEL, "--port", "0", "--name", model.stem)
+
     # An unset variable in a script must not open a server, or lift a constraint.
     def test_empty_values_are_refused(self):
         for command in (["run", MODEL, "hi", "--max-tokens", "1"], ["serve", MODEL, "--port", "0"], ["tokenize", MODEL],
@@ -87,7 +96,8 @@ class CommandLine(unittest.TestCase):
             for flag in flags:
                 others = {"--tls-cert": ["--tls-key", "x"], "--tls-key": ["--tls-cert", "x"]}.get(flag, [])
                 self.assert_refused(flag, *command, flag, "", *others)
-        self.assert_refused("UNISONO_API_KEY is empty", "serve", MODEL, "--port", "0", UNISONO_API_KEY="")
+        for empty in ("", "\n"):
+            self.assert_refused("UNISONO_API_KEY is empty", "serve", MODEL, "--port", "0", UNISONO_API_KEY=empty)
         self.assert_refused("The prompt is empty", "run", MODEL, "")
 
     def test_an_empty_text_is_a_text(self):
@@ -212,6 +222,27 @@ class Serve(unittest.TestCase):
                 finally:
                     server.kill()
                     server.wait()
+
+    def test_keys_are_taken_as_editors_and_shells_write_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            keys = Path(folder, "keys")
+            keys.write_bytes(b"\xef\xbb\xbffirst\r\n  second \r\n  # no key\n")
+            server = subprocess.Popen([BINARY, "serve", MODEL, "--port", "0", "--api-key-file", str(keys)], stdout=subprocess.PIPE,
+                                      text=True, env={**os.environ, "UNISONO_API_KEY": "third\n"})
+            try:
+                while "http://" not in (line := server.stdout.readline()):
+                    self.assertIsNone(server.poll())
+                address = re.search(r"http://[^\s/]+", line)[0]
+                for key in ("first", "second", "third"):
+                    request = urllib.request.Request(address + "/v1/models", headers={"Authorization": "Bearer " + key})
+                    with urllib.request.urlopen(request, timeout=30) as answer:
+                        self.assertEqual(answer.status, 200)
+                with self.assertRaisesRegex(urllib.error.HTTPError, "401"):
+                    urllib.request.urlopen(address + "/v1/models", timeout=30)
+            finally:
+                server.kill()
+                server.wait()
+                server.stdout.close()
 
     def test_it_outlives_who_read_its_first_lines(self):
         server = subprocess.Popen([BINARY, "serve", MODEL, "--port", "0"], stdout=subprocess.PIPE, text=True)
