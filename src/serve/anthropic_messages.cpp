@@ -61,6 +61,9 @@ class Turns {
   }
 
   void read_call(Fields& block) {
+    static constexpr std::string_view kCaller[] = {"caller"};
+    block.ignore(kCaller);
+    block.refuse("toolset_name", "tools have no sets here");
     const auto id = block.needed_string("id"), name = block.needed_string("name");
     const JsonObject* input = block.object("input");
     if (!input) block.required("input");

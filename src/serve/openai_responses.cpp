@@ -84,8 +84,11 @@ class Items {
   }
 
   void call(Fields& item) {
-    static constexpr std::string_view kParsed[] = {"parsed_arguments"};
-    item.ignore(kParsed);
+    static constexpr std::string_view kNoted[] = {"caller", "parsed_arguments"};
+    item.ignore(kNoted);
+    for (const char* name : {"async", "async_"})  // the field, and the openai client's name of it
+      if (item.boolean(name).value_or(false)) item.refuse(name, "a call's result is an item of the conversation here");
+    item.refuse("namespace", "tools have no namespaces here");
     const auto id = item.needed_string("call_id"), name = item.needed_string("name"), arguments = item.needed_string("arguments");
     if (item.failed()) return;
     JsonObject* turn = open_turn();

@@ -95,9 +95,10 @@ def test_calls_of_tools(claude):
     assert events[-2].delta.stop_reason == "tool_use"
     with claude.messages.stream(model=MODEL, messages=question, extra_body={"temperature": 0}, **fields) as stream:
         assert stream.get_final_message().content[0].input == call.input
-    talk = question + [{"role": "assistant", "content": answer.content},
-                       {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "Rain."}]}]
-    assert ask(claude, talk, tools=[tool], tool_choice={"type": "none"}).content[0].type == "text"
+    for said in ([block.model_dump() for block in answer.content], answer.content):  # what was answered goes back as it came
+        talk = question + [{"role": "assistant", "content": said},
+                           {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "Rain."}]}]
+        assert ask(claude, talk, tools=[tool], tool_choice={"type": "none"}).content[0].type == "text"
     assert claude.messages.count_tokens(model=MODEL, messages=talk, tools=[tool]).input_tokens > \
         claude.messages.count_tokens(model=MODEL, messages=talk).input_tokens
 

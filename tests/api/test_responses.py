@@ -117,8 +117,12 @@ def test_calls_of_tools(client):
     assert "".join(e.delta for e in events if e.type == "response.function_call_arguments.delta") == call.arguments
     assert next(e for e in events if e.type == "response.function_call_arguments.done").arguments == call.arguments
     assert events[-1].response.output[0].arguments == call.arguments
-    items = [{"role": "user", "content": ask}, call, {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}]
-    assert respond(client, items, tools=[WEATHER], tool_choice="none", temperature=0).output[0].type == "message"
+    for said in (call, call.model_dump()):
+        items = [{"role": "user", "content": ask}, said, {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}]
+        assert respond(client, items, tools=[WEATHER], tool_choice="none", temperature=0).output[0].type == "message"
+    for field in ({"async": True}, {"namespace": "x"}):
+        with pytest.raises(openai.BadRequestError, match="input\\[1\\]." + next(iter(field))):
+            respond(client, [items[0], call.to_dict() | field, items[2]], tools=[WEATHER])
 
 
 @pytest.mark.parametrize("fields, param", [
