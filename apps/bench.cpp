@@ -118,7 +118,7 @@ int bench(BenchFlags& flags) {
   for (int depth : options.depths)
     if (depth + std::max(options.prompt, options.generate) > context)
       remark("unisono: depth {} goes beyond the model's context of {}: the speed is right, the text wouldn't be.\n", depth,
-          context);
+             context);
   const bool terminal = isatty(2) != 0;
   auto results = eval::bench(loaded->model, team, options, [&](const std::string& what) {
     if (terminal) remark("\r\x1b[K{}", what);

@@ -180,7 +180,7 @@ Result<engine::LoadOptions> load_options(const ModelFlags& flags) {
   if (isatty(2))
     options.progress = [](size_t done, size_t total) {
       remark("\rPacking weights: {:3.0f} % of {}", 100.0 * static_cast<double>(done) / static_cast<double>(total),
-          size_text(static_cast<double>(total)));
+             size_text(static_cast<double>(total)));
       if (done == total) remark("\r\x1b[K");
       std::fflush(stderr);
     };

@@ -284,8 +284,8 @@ Parsed<ChatCall> parse_messages(const Json& body, const ModelFacts& model) { ret
 Parsed<ChatCall> parse_count_tokens(const Json& body, const ModelFacts& model) { return parse(body, model, true); }
 
 std::string anthropic_error_body(const ApiError& error) {
-  return to_text(
-      JsonObject{{"type", "error"}, {"error", {{"type", error_type(error.status)}, {"message", shortened(error.message)}}}});
+  return to_text(JsonObject{{"type", "error"},
+                            {"error", {{"type", error_type(error.status)}, {"message", shortened(error.message)}}}});
 }
 
 HttpResponse anthropic_error_response(const ApiError& error) {

@@ -50,7 +50,8 @@ void Generation::tell(size_t choice, engine::Delta&& delta) {
   if (delta.finish == engine::FinishReason::error) {
     const Error& error = delta.error;
     if (!error.subject.empty()) return fail(refusal(error));
-    return fail({.status = 500, .message = "The server failed on this request: " + error.message, .code = "internal_error"});
+    return fail(
+        {.status = 500, .message = "The server failed on this request: " + error.message, .code = "internal_error"});
   }
   // What was told already stays a part of an answer, which says why it ends here.
   if (delta.finish == engine::FinishReason::cancelled && delta.usage.completion_tokens == 0) {
@@ -105,14 +106,15 @@ void Generation::cancel() {
 }
 
 ApiError Generation::refusal(const Error& error) const {
-  const auto n_wanted = static_cast<int>(parts_.requests.size());
-  const int most = context_.engine.state().max_waiting;
-  if (error.subject == "queue" && n_wanted > most)
-    return {.message = "The request asks for " + std::to_string(n_wanted) + " answers at once, but only " + std::to_string(most) +
-                       " may wait here; ask for fewer.",
+  if (error.subject == "queue") {
+    const auto n_wanted = static_cast<int>(parts_.requests.size());
+    const int most = context_.engine.state().max_waiting;
+    if (n_wanted <= most) return {.status = 429, .message = error.message, .code = "rate_limit_exceeded"};
+    return {.message = "The request asks for " + std::to_string(n_wanted) + " answers at once, but only " +
+                       std::to_string(most) + " may wait here; ask for fewer.",
             .param = parts_.per_prompt > 1 ? "n" : parts_.prompt_field,
             .code = "invalid_value"};
-  if (error.subject == "queue") return {.status = 429, .message = error.message, .code = "rate_limit_exceeded"};
+  }
   return {.message = error.message,
           .param = error.subject == "prompt" ? parts_.prompt_field : error.subject,
           .code = "invalid_value"};

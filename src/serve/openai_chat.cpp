@@ -110,7 +110,8 @@ JsonObject read_message(Fields& fields) {
     fields.refuse("audio", "the model can't hear");
     fields.refuse("function_call", "use 'tool_calls'");
     fields.refuse("refusal", "put what was said into 'content'");
-    static constexpr std::string_view kAnswerOnly[] = {"annotations", "parsed"};  // of an answer that is sent back as it came
+    // Of an answer that is sent back as it came.
+    static constexpr std::string_view kAnswerOnly[] = {"annotations", "parsed"};
     fields.ignore(kAnswerOnly);
   }
   if (const auto name = fields.string("name")) message["name"] = *name;

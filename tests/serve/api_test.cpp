@@ -594,8 +594,7 @@ TEST_F(ApiTest, RefusalsAreShortWhateverTheClientWrote) {
   std::string name;
   while (name.size() < 100'000) name += "ä";
   const std::string field = "\"" + name + "\":1", message = R"("messages":[{"role":"user","content":"Hi"}],)";
-  const std::string bodies[] = {
-      "{" + message + field + "}", "{" + message + field + "," + field + "}"};
+  const std::string bodies[] = {"{" + message + field + "}", "{" + message + field + "," + field + "}"};
   for (const char* path : {"/v1/chat/completions", "/v1/messages"}) {
     for (const std::string& body : bodies) {
       const Answer answer = ask(post(path, body));
