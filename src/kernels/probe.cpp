@@ -19,20 +19,24 @@ UNISONO_INLINE void keep(T& x) {
 }
 
 void read(const std::byte* memory, size_t bytes) {
-  using Line = uint64_t __attribute__((vector_size(64), aligned(64), may_alias));
+#if defined(UNISONO_ISA_AVX512)
+  constexpr int kWidth = 64;
+#elif defined(UNISONO_ISA_AVX2)
+  constexpr int kWidth = 32;
+#else
+  constexpr int kWidth = 16;
+#endif
+  using Word = uint64_t __attribute__((vector_size(kWidth), aligned(kWidth), may_alias));
   constexpr size_t kAhead = 4096;  // hardware prefetchers stop at page borders
-  Line a{}, b{}, c{}, d{};
+  Word sums[4]{};
   for (size_t i = 0; i < bytes; i += 256) {
-    const auto* line = reinterpret_cast<const Line*>(memory + i);
-    for (size_t j = 0; j < 256; j += 64) __builtin_prefetch(memory + i + kAhead + j);
-    a ^= line[0];
-    b ^= line[1];
-    c ^= line[2];
-    d ^= line[3];
+    UNISONO_UNROLL for (size_t line = 0; line < 4; line++) {
+      const std::byte* at = memory + i + 64 * line;
+      __builtin_prefetch(at + kAhead);
+      UNISONO_UNROLL for (size_t w = 0; w < 64; w += kWidth) sums[line] ^= *reinterpret_cast<const Word*>(at + w);
+    }
   }
-  a ^= b ^ c ^ d;
-  uint64_t all = a[0] ^ a[1] ^ a[2] ^ a[3] ^ a[4] ^ a[5] ^ a[6] ^ a[7];
-  asm volatile("" : "+r"(all));
+  UNISONO_UNROLL for (size_t line = 0; line < 4; line++) keep(sums[line]);
 }
 
 // sum = step(sum, w), `rounds` times in each of `Chains` sums, so many that latencies times units are covered. A step does
