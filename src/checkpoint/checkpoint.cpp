@@ -99,7 +99,7 @@ const Value* Checkpoint::value(std::string_view key) const {
 
 void Checkpoint::forget_metadata() {
   contents_->keys = {};
-  contents_->gguf.metadata = {};
+  contents_->gguf.metadata = std::vector<Entry>();
   if (!contents_->file) return;
   std::span<const std::byte> before_tensors = contents_->file->bytes();
   for (const NamedTensor& tensor : contents_->gguf.tensors)

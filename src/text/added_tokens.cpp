@@ -29,7 +29,7 @@ void AddedTokens::build() {
     nodes_[static_cast<size_t>(node)] = token.id;
     starts_[static_cast<unsigned char>(token.text[0])] = true;
   }
-  added_ = {};
+  added_ = std::vector<Added>();
 }
 
 AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t limit) const {

@@ -201,7 +201,7 @@ Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
     impl->vocabulary.push_back(bytes_of(impl->spec.kind, impl->spec.tokens[i], impl->types[i]));
   if (Result<void> done = impl->index_tokens(); !done) return done.error();
   if (Result<void> done = impl->build_model(); !done) return done.error();
-  impl->spec.merges = {};  // the model has them its own way; these are views of the file
+  impl->spec.merges = std::vector<std::string_view>();  // the model has them its own way; these are views of the file
   if (Result<void> done = impl->add_added_tokens(); !done) return done.error();
   return Tokenizer(std::move(impl));
 }

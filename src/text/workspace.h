@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "text/hash_index.h"
@@ -34,13 +35,16 @@ struct Workspace {
   WordCache words{};
   PreTokenizer::Scratch matching{};
 
-  // One very long word must not hold its memory for ever.
+  // One very long word must not hold its memory for ever. To assign {} would keep it.
   void trim() {
-    constexpr size_t kKeep = 1 << 20;
-    if (text.capacity() > kKeep) text = {};
-    if (fragment.capacity() > kKeep) fragment = {};
-    if (parts.capacity() > kKeep / sizeof(Part)) parts = {};
-    if (candidates.capacity() > kKeep / sizeof(Candidate)) candidates = {};
+    const auto drop_if_long = [](auto& buffer) {
+      constexpr size_t kKeep = 1 << 20;
+      if (buffer.capacity() > kKeep / sizeof(buffer[0])) std::remove_cvref_t<decltype(buffer)>().swap(buffer);
+    };
+    drop_if_long(text);
+    drop_if_long(fragment);
+    drop_if_long(parts);
+    drop_if_long(candidates);
   }
 };
 

@@ -14,6 +14,7 @@
 #include "text/random_strings.h"
 #include "text/small_vocabularies.h"
 #include "text/vocabulary_file.h"
+#include "text/workspace.h"
 
 namespace unisono::text {
 namespace {
@@ -243,6 +244,18 @@ TEST(Create, AcceptsEmptyTexts) {
 
 // Eight times the text may take eight times as long, and some; a quadratic step would take 64 times. In processor time, so
 // that a busy machine doesn't matter.
+TEST(Workspace, LetsGoOfALongWordsMemory) {
+  constexpr size_t kLong = 1 << 22;
+  Workspace work;
+  work.text.resize(kLong);
+  work.fragment.resize(kLong);
+  work.parts.resize(kLong);
+  work.candidates.resize(kLong);
+  work.trim();
+  const size_t kept = work.text.capacity() + work.fragment.capacity() + work.parts.capacity() + work.candidates.capacity();
+  EXPECT_LT(kept, 1000u);
+}
+
 TEST(Time, IsLinearInAnyText) {
   const auto seconds = [](const Tokenizer& tokenizer, const std::string& text) {
     const auto now = [] {
