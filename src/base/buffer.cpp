@@ -17,30 +17,39 @@ namespace unisono {
 namespace {
 constexpr size_t kLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kMapped = size_t{128} << 10;  // at least: of less, a mapping's last page would be a large part
 
 size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
+
+std::byte* map(size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(memory);
+}
 }  // namespace
 
 Buffer::Buffer(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
-  if (bytes < kHugePage) {
+  if (bytes < kMapped) {
     data_ = static_cast<std::byte*>(::operator new(round_up(bytes, kLine), std::align_val_t{kLine}));
     std::memset(data_, 0, bytes);
     return;
   }
-  // An anonymous mapping is zero already, and its pages cost nothing until they are touched. Map one huge page more than
-  // asked and give back what lies before and after the aligned part.
-  const size_t wanted = round_up(bytes, kHugePage);
-  void* map = ::mmap(nullptr, wanted + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) throw std::bad_alloc();
-  auto* begin = static_cast<std::byte*>(map);
-  auto* aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<uintptr_t>(begin), kHugePage));
-  const size_t before = static_cast<size_t>(aligned - begin);
+  // An anonymous mapping is zero already, and its pages cost nothing until they are touched.
+  mapped_ = round_up(bytes, page_bytes());
+  if (bytes < kHugePage) {
+    data_ = map(mapped_);
+    return;
+  }
+  // Map one huge page more than asked and give back what lies before and after the aligned part.
+  std::byte* begin = map(mapped_ + kHugePage);
+  data_ = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<uintptr_t>(begin), kHugePage));
+  const size_t before = static_cast<size_t>(data_ - begin);
   if (before > 0) ::munmap(begin, before);
-  if (before < kHugePage) ::munmap(aligned + wanted, kHugePage - before);
-  ::madvise(aligned, wanted, MADV_HUGEPAGE);  // advice: without huge pages it is only slower
-  data_ = aligned;
-  mapped_ = wanted;
+  if (before < kHugePage) ::munmap(data_ + mapped_, kHugePage - before);
+  // Advice: without huge pages it is only slower. Not for the last bytes: they would become resident as a whole one.
+  ::madvise(data_, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 
 Buffer::~Buffer() {
@@ -94,7 +103,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t page = page_bytes();
   const size_t from = static_cast<size_t>(part.data() - data_);
   const size_t begin = from / page * page, end = round_up(from + part.size(), page);
   if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);  // advice: it may stay

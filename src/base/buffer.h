@@ -11,7 +11,8 @@
 
 namespace unisono {
 
-// Zeroed memory, aligned to 64 bytes; at 2 MiB and more to a huge page, which the kernel is asked to use.
+// Zeroed memory, aligned to 64 bytes; at 2 MiB and more to a huge page, which the kernel is asked to use. Large memory becomes
+// resident as it comes into use.
 class Buffer {
  public:
   Buffer() = default;
@@ -41,7 +42,7 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-  size_t mapped_ = 0;  // 0: from the heap
+  size_t mapped_ = 0;  // bytes; 0: from the heap
 };
 
 // A whole file, read-only. The file must not change while it is mapped.
