@@ -35,12 +35,18 @@ uint64_t chained_hash(uint64_t parent, BlockTokens tokens) {
   return finished(state);
 }
 
-PrefixIndex::PrefixIndex(int n_blocks, BlockHash hash) : hash_(hash), entries_(static_cast<size_t>(n_blocks)) {
-  buckets_.assign(std::bit_ceil(2 * entries_.size()), kNone);
+PrefixIndex::PrefixIndex(int n_blocks, BlockHash hash) : n_blocks_(n_blocks), hash_(hash) {
+  entries_.reserve(static_cast<size_t>(n_blocks));
+  buckets_.assign(std::bit_ceil(2 * static_cast<size_t>(n_blocks)), kNone);
+}
+
+size_t PrefixIndex::position(BlockId block) const {
+  check(block >= 0 && block < n_blocks_, "a block of this index");
+  return static_cast<size_t>(block);
 }
 
 PrefixIndex::Entry& PrefixIndex::entry(BlockId block) {
-  check(block >= 0 && static_cast<size_t>(block) < entries_.size(), "a block of this index");
+  check(position(block) < entries_.size(), "a block that was entered");
   return entries_[static_cast<size_t>(block)];
 }
 
@@ -51,8 +57,9 @@ uint64_t PrefixIndex::hash_of(std::string_view salt, BlockId parent, BlockTokens
 }
 
 bool PrefixIndex::holds(BlockId block, std::string_view salt, BlockId parent, BlockTokens tokens) const {
+  if (!contains(block)) return false;
   const Entry& e = entry(block);
-  return e.known && e.parent == parent && std::ranges::equal(e.tokens, tokens) && (parent != kNone || e.salt == salt);
+  return e.parent == parent && std::ranges::equal(e.tokens, tokens) && (parent != kNone || e.salt == salt);
 }
 
 BlockId PrefixIndex::lookup(uint64_t hash, std::string_view salt, BlockId parent, BlockTokens tokens) const {
@@ -75,6 +82,7 @@ void PrefixIndex::find(std::string_view salt, std::span<const TokenId> tokens, i
 BlockId PrefixIndex::enter(std::string_view salt, BlockId parent, BlockTokens tokens, BlockId block) {
   const uint64_t hash = hash_of(salt, parent, tokens);
   if (const BlockId known = lookup(hash, salt, parent, tokens); known != kNone) return known;
+  if (position(block) >= entries_.size()) entries_.resize(position(block) + 1);
   Entry& e = entry(block);
   check(!e.known, "a block is entered once, and forgotten before it is overwritten");
   check(parent == kNone || contains(parent), "a block is entered after the one before it");
@@ -91,8 +99,8 @@ BlockId PrefixIndex::enter(std::string_view salt, BlockId parent, BlockTokens to
 }
 
 void PrefixIndex::forget(BlockId block) {
+  if (!contains(block)) return;
   Entry& e = entry(block);
-  if (!e.known) return;
   check(e.n_children == 0, "a block is forgotten after those that follow it");
   BlockId* link = &buckets_[bucket(e.hash)];
   while (*link != block) link = &entry(*link).next;

@@ -23,7 +23,8 @@ uint64_t chained_hash(uint64_t parent, BlockTokens tokens);
 
 // Two blocks are the same when their tokens are, and the blocks before them (the salts, for first blocks); a content has at
 // most one block here. A block's parent stays as long as the block does: whoever holds a block holds its parent and
-// releases it later, so that children are forgotten first. All memory is taken at the beginning, but for the salts.
+// releases it later, so that children are forgotten first. All memory is taken at the beginning, but for the salts; it becomes
+// resident with the blocks that are entered, as a pool gives out its first blocks first.
 class PrefixIndex {
  public:
   explicit PrefixIndex(int n_blocks, BlockHash hash = chained_hash);
@@ -37,7 +38,7 @@ class PrefixIndex {
   void forget(BlockId block);
 
   int size() const { return size_; }
-  bool contains(BlockId block) const { return entry(block).known; }
+  bool contains(BlockId block) const { return position(block) < entries_.size() && entry(block).known; }
   bool holds(BlockId block, std::string_view salt, BlockId parent, BlockTokens tokens) const;
 
   // Recounts everything; check()s hashes, parents, chains and that no content has two blocks.
@@ -55,14 +56,16 @@ class PrefixIndex {
     int32_t n_children = 0;
     bool known = false;
   };
+  size_t position(BlockId block) const;
   Entry& entry(BlockId block);
   const Entry& entry(BlockId block) const;
   uint64_t hash_of(std::string_view salt, BlockId parent, BlockTokens tokens) const;
   BlockId lookup(uint64_t hash, std::string_view salt, BlockId parent, BlockTokens tokens) const;
   size_t bucket(uint64_t hash) const { return static_cast<size_t>(hash) & (buckets_.size() - 1); }
 
+  int n_blocks_;
   BlockHash hash_;
-  std::vector<Entry> entries_;      // [blocks]
+  std::vector<Entry> entries_{};    // of the blocks up to the last that was ever entered
   std::vector<BlockId> buckets_{};  // the first block of each chain
   int size_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/buffer.h"
 #include "text/tokenizer.h"
 
 namespace unisono::text {
@@ -114,13 +115,14 @@ class PairIndex {
   std::vector<Slot> slots_;
 };
 
-// Words met before and their tokens: one cache line a word, a newcomer takes the place of whoever is there.
+// Words met before and their tokens: one cache line a word, a newcomer takes the place of whoever is there. Its memory becomes
+// resident as words are met.
 class WordCache {
  public:
   static constexpr size_t kMaxBytes = 34;
   static constexpr size_t kMaxTokens = 7;
 
-  WordCache() : entries_(size_t{1} << kBits) {}
+  WordCache() : memory_(sizeof(Entry) << kBits), entries_(memory_.as<Entry>()) {}
 
   // The word must not be empty nor longer than kMaxBytes. False: unknown.
   bool append_to(std::vector<TokenId>& out, std::string_view word, uint64_t hash) const {
@@ -142,14 +144,15 @@ class WordCache {
  private:
   static constexpr int kBits = 14;
   struct alignas(64) Entry {
-    uint8_t bytes = 0;  // 0: empty
-    uint8_t tokens = 0;
-    char word[kMaxBytes] = {};
-    TokenId ids[kMaxTokens] = {};
+    uint8_t bytes;  // 0: empty
+    uint8_t tokens;
+    char word[kMaxBytes];
+    TokenId ids[kMaxTokens];
   };
   static_assert(sizeof(Entry) == 64);
 
-  std::vector<Entry> entries_;
+  Buffer memory_;
+  std::span<Entry> entries_;
 };
 
 }  // namespace unisono::text
