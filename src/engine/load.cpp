@@ -321,7 +321,7 @@ Result<text::Tokenizer> load_tokenizer(const Checkpoint& file) {
   flag("tokenizer.ggml.add_eos_token", spec.add_eos);
   flag("tokenizer.ggml.add_space_prefix", spec.add_space_prefix);
   if (error) return *error;
-  return text::Tokenizer::create(std::move(spec));
+  return text::Tokenizer::create(spec);
 }
 
 namespace {

@@ -54,7 +54,7 @@ void ThoughtWatch::push(TokenId token) {
   } else if (state_ == State::inside) {
     n_tokens_++;
   }
-  const std::vector<std::string>& vocabulary = tokenizer_.vocabulary();
+  const Texts& vocabulary = tokenizer_.vocabulary();
   // A model may have rows for more tokens than there are.
   if (static_cast<size_t>(token) < vocabulary.size()) text_ += vocabulary[static_cast<size_t>(token)];
   if (state_ == State::before) return look_for_begin();

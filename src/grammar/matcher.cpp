@@ -50,7 +50,7 @@ bool Matcher::accept(TokenId token) {
     ended_ = true;
     return true;
   }
-  const std::string& bytes = trie_->bytes(token);
+  const std::string_view bytes = trie_->bytes(token);
   return !bytes.empty() && accept_bytes(bytes);
 }
 

@@ -17,7 +17,7 @@ constexpr uint32_t kMaxPlain = 128;  // lengths told apart
 void set(std::vector<uint64_t>& bits, TokenId id) { bits[size_t(id) / 64] |= uint64_t(1) << (size_t(id) % 64); }
 
 // ids: sorted by bytes, no two alike.
-std::vector<Node> trie_of(const std::vector<std::string>& tokens, const std::vector<TokenId>& ids) {
+std::vector<Node> trie_of(const Texts& tokens, const std::vector<TokenId>& ids) {
   std::vector<Node> out;
   std::vector<uint32_t> path;  // open nodes, from the root
   auto close_to = [&](size_t depth) {
@@ -52,18 +52,19 @@ bool is_plain(std::string_view bytes, uint32_t* characters) {
 
 }  // namespace
 
-std::shared_ptr<const TokenTrie> TokenTrie::build(const std::vector<std::string>& tokens,
+std::shared_ptr<const TokenTrie> TokenTrie::build(const Texts& tokens,
                                                   const std::vector<TokenId>& end_tokens,
                                                   const std::vector<TokenId>& other_control) {
   auto trie = std::make_shared<TokenTrie>();
   static std::atomic<uint64_t> serials{0};
   TokenTrie& t = *trie;
   t.serial_ = ++serials;
-  t.tokens_ = tokens;
   const auto n = TokenId(tokens.size());
+  std::vector<bool> without_bytes(tokens.size());
   for (const auto* ids : {&end_tokens, &other_control})
     for (TokenId id : *ids)
-      if (id >= 0 && id < n) t.tokens_[size_t(id)].clear();
+      if (id >= 0 && id < n) without_bytes[size_t(id)] = true;
+  for (size_t i = 0; i < tokens.size(); ++i) t.tokens_.add(without_bytes[i] ? std::string_view() : tokens[i]);
   for (TokenId id : end_tokens)
     if (id >= 0 && id < n) t.end_tokens_.push_back(id);
   t.next_alias_.assign(tokens.size(), -1);
@@ -99,7 +100,7 @@ void TokenTrie::slice(const std::vector<TokenId>& distinct) {
   std::vector<uint32_t> lengths;
   std::map<std::string, std::vector<TokenId>> by_rest;
   for (TokenId id : distinct) {
-    const std::string& bytes = tokens_[size_t(id)];
+    const std::string_view bytes = tokens_[size_t(id)];
     std::vector<TokenId> aliases;
     for (TokenId alias = id; alias >= 0; alias = next_alias_[size_t(alias)]) aliases.push_back(alias);
     longest_ = std::max(longest_, uint32_t(bytes.size()));
@@ -110,7 +111,7 @@ void TokenTrie::slice(const std::vector<TokenId>& distinct) {
     if (state != Lexicon::kDead) {
       const bool closes = lexicon.accepting(state);
       if (closes && read < bytes.size()) {
-        auto& rest = by_rest[bytes.substr(read)];
+        auto& rest = by_rest[std::string(bytes.substr(read))];
         rest.insert(rest.end(), aliases.begin(), aliases.end());
       } else {
         for (TokenId alias : aliases) set(closes ? closed_ : inside_, alias);
@@ -119,7 +120,7 @@ void TokenTrie::slice(const std::vector<TokenId>& distinct) {
     uint32_t characters = 0;
     if (!is_plain(bytes, &characters)) {
       // A quote anywhere puts it with the closing ones: whether it closes depends on what stands before.
-      (bytes.find('"') != std::string::npos ? closing : uneven).push_back(id);
+      (bytes.find('"') != bytes.npos ? closing : uneven).push_back(id);
       continue;
     }
     plain.push_back(id);
@@ -145,11 +146,11 @@ void TokenTrie::slice(const std::vector<TokenId>& distinct) {
       const int quotes = quotes_behind_[child] + (closing_[child].byte == '"');
       quotes_behind_[at] = std::max(quotes_behind_[at], uint8_t(std::min(quotes, 255)));
     }
-  std::vector<std::string> rests;
+  Texts rests;
   std::vector<TokenId> numbers;
   for (auto& [rest, ids] : by_rest) {
     numbers.push_back(TokenId(groups_.size()));
-    rests.push_back(rest);
+    rests.add(rest);
     groups_.push_back(std::move(ids));
   }
   after_quote_ = trie_of(rests, numbers);

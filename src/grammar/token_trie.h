@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/texts.h"
 #include "grammar/grammar.h"
 
 namespace unisono::grammar {
@@ -23,7 +24,7 @@ class TokenTrie {
 
   // tokens: bytes by id. end_tokens: allowed exactly where the answer may end. other_control: never allowed, as are
   // tokens of no bytes. Ids outside the vocabulary are ignored.
-  static std::shared_ptr<const TokenTrie> build(const std::vector<std::string>& tokens,
+  static std::shared_ptr<const TokenTrie> build(const Texts& tokens,
                                                 const std::vector<TokenId>& end_tokens,
                                                 const std::vector<TokenId>& other_control);
 
@@ -32,7 +33,7 @@ class TokenTrie {
   int vocab_size() const { return int(tokens_.size()); }
   size_t mask_words() const { return (tokens_.size() + 63) / 64; }
   // Empty for end and control tokens.
-  const std::string& bytes(TokenId id) const { return tokens_[size_t(id)]; }
+  std::string_view bytes(TokenId id) const { return tokens_[size_t(id)]; }
   bool is_end(TokenId id) const;
   const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
   TokenId next_alias(TokenId id) const { return next_alias_[size_t(id)]; }  // -1: none
@@ -64,7 +65,7 @@ class TokenTrie {
  private:
   void slice(const std::vector<TokenId>& distinct);
 
-  std::vector<std::string> tokens_{};
+  Texts tokens_{};
   std::vector<TokenId> next_alias_{}, end_tokens_{};
   std::vector<Node> all_{}, closing_{}, uneven_{}, after_quote_{}, plain_nodes_{};
   std::vector<uint32_t> plain_first_{};

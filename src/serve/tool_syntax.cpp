@@ -138,7 +138,7 @@ std::vector<text::TokenId> marks_in(const std::vector<std::string_view>& texts, 
   std::vector<text::TokenId> out;
   for (text::TokenId id = 0; id < tokenizer.vocab_size(); id++) {
     if (!tokenizer.is_control(id)) continue;
-    const std::string& token = tokenizer.vocabulary()[static_cast<size_t>(id)];
+    const std::string_view token = tokenizer.vocabulary()[static_cast<size_t>(id)];
     const auto holds = [&](std::string_view text) { return text.find(token) != text.npos; };
     if (!token.empty() && std::ranges::any_of(texts, holds)) out.push_back(id);
   }

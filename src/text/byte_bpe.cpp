@@ -47,7 +47,7 @@ Result<ByteBpe> ByteBpe::create(const Vocabulary& vocabulary, std::span<const st
   ByteBpe bpe;
   bpe.of_byte_.fill(-1);
   for (size_t i = 0; i < vocabulary.bytes.size(); i++) {
-    const std::string& bytes = vocabulary.bytes[i];
+    const std::string_view bytes = vocabulary.bytes[i];
     if (vocabulary.types[i] == TokenType::normal && bytes.size() == 1 && bytes_of_written(vocabulary.written[i]))
       bpe.of_byte_[static_cast<unsigned char>(bytes[0])] = static_cast<TokenId>(i);
   }
@@ -62,9 +62,9 @@ Result<ByteBpe> ByteBpe::create(const Vocabulary& vocabulary, std::span<const st
                    "tokenizer.ggml.merges"};
     merged.assign(text, 0, space);
     merged.append(text, space + 1);
-    const TokenId left = vocabulary.index->find(text.substr(0, space));
-    const TokenId right = vocabulary.index->find(text.substr(space + 1));
-    const TokenId both = vocabulary.index->find(merged);
+    const TokenId left = vocabulary.index.find(text.substr(0, space));
+    const TokenId right = vocabulary.index.find(text.substr(space + 1));
+    const TokenId both = vocabulary.index.find(merged);
     if (!is_ordinary(vocabulary, left) || !is_ordinary(vocabulary, right) || !is_ordinary(vocabulary, both))
       return Error{"Merge " + std::to_string(rank) + " (" + quoted(text) +
                        ") needs its two parts and their whole as normal tokens of the vocabulary.",
@@ -74,8 +74,7 @@ Result<ByteBpe> ByteBpe::create(const Vocabulary& vocabulary, std::span<const st
   }
 
   if (whole_words) {
-    bpe.whole_texts_.assign(vocabulary.bytes.begin(), vocabulary.bytes.end());
-    bpe.whole_ = TextIndex(bpe.whole_texts_);
+    bpe.whole_ = TextIndex(vocabulary.bytes);
     for (size_t i = 0; i < vocabulary.bytes.size(); i++)
       if (vocabulary.types[i] == TokenType::normal && bytes_of_written(vocabulary.written[i]))
         bpe.whole_.insert(static_cast<TokenId>(i));

@@ -22,10 +22,10 @@ std::optional<std::string> bytes_of_written(std::string_view written);
 class ByteBpe {
  public:
   struct Vocabulary {
-    std::span<const std::string_view> written{};  // as the file has them
-    std::span<const std::string> bytes{};
-    std::span<const TokenType> types{};
-    const TextIndex* index = nullptr;  // of `written`
+    const Texts& written;  // as the file has them
+    const Texts& bytes;
+    std::span<const TokenType> types;
+    const TextIndex& index;  // of `written`
   };
 
   // whole_words: a word that is a token is that token, whatever the merges say. Refused: a merge whose parts or result
@@ -42,7 +42,6 @@ class ByteBpe {
 
   std::array<TokenId, 256> of_byte_{};  // -1: none
   PairIndex merges_{};                  // (left, right) to (rank, merged)
-  std::vector<std::string_view> whole_texts_{};
   TextIndex whole_{};  // empty unless whole_words
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/texts.h"
 #include "text/tokenizer.h"
 
 namespace unisono::text {
@@ -36,20 +37,19 @@ inline uint64_t hash_of(std::string_view text) {
   return mix(hash, last);
 }
 
-// Texts of a vocabulary to their ids. Views the texts, which must stay where they are.
+// Texts of a vocabulary to their ids. It looks at the texts, which must stay where they are.
 class TextIndex {
  public:
   TextIndex() = default;
-  explicit TextIndex(std::span<const std::string_view> texts)
-      : texts_(texts), slots_(std::bit_ceil(texts.size() * 2 + 2)) {}
+  explicit TextIndex(const Texts& texts) : texts_(&texts), slots_(std::bit_ceil(texts.size() * 2 + 2)) {}
 
   // False, and nothing changes, when an equal text is there.
   bool insert(TokenId id) {
-    const std::string_view text = texts_[static_cast<size_t>(id)];
+    const std::string_view text = (*texts_)[static_cast<size_t>(id)];
     const uint64_t hash = hash_of(text);
     size_t at = hash & (slots_.size() - 1);
     for (; slots_[at].id >= 0; at = (at + 1) & (slots_.size() - 1))
-      if (slots_[at].tag == tag_of(hash) && texts_[static_cast<size_t>(slots_[at].id)] == text) return false;
+      if (slots_[at].tag == tag_of(hash) && (*texts_)[static_cast<size_t>(slots_[at].id)] == text) return false;
     slots_[at] = {tag_of(hash), id};
     return true;
   }
@@ -59,7 +59,7 @@ class TextIndex {
     if (slots_.empty()) return -1;
     const uint64_t hash = hash_of(text);
     for (size_t at = hash & (slots_.size() - 1); slots_[at].id >= 0; at = (at + 1) & (slots_.size() - 1))
-      if (slots_[at].tag == tag_of(hash) && texts_[static_cast<size_t>(slots_[at].id)] == text) return slots_[at].id;
+      if (slots_[at].tag == tag_of(hash) && (*texts_)[static_cast<size_t>(slots_[at].id)] == text) return slots_[at].id;
     return -1;
   }
 
@@ -70,7 +70,7 @@ class TextIndex {
   };
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
-  std::span<const std::string_view> texts_{};
+  const Texts* texts_ = nullptr;
   std::vector<Slot> slots_{};
 };
 

@@ -52,7 +52,9 @@ void SentencePieceBpe::learn_neighbours(std::string_view piece) {
 
 Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary) {
   SentencePieceBpe made;
-  made.vocabulary_ = vocabulary;
+  made.types_ = vocabulary.types;
+  made.index_ = &vocabulary.index;
+  made.unknown_ = vocabulary.unknown;
   made.byte_tokens_.fill(-1);
   made.ranks_.reserve(vocabulary.pieces.size());
   made.neighbours_ = std::make_unique<std::array<std::bitset<kClasses>, kClasses>>();
@@ -87,15 +89,15 @@ Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary) 
 
 TokenId SentencePieceBpe::piece(std::string_view text) const {
   if (text.size() > longest_) return -1;
-  const TokenId id = vocabulary_.index->find(text);
-  return id >= 0 && vocabulary_.types[static_cast<size_t>(id)] == TokenType::normal ? id : -1;
+  const TokenId id = index_->find(text);
+  return id >= 0 && types_[static_cast<size_t>(id)] == TokenType::normal ? id : -1;
 }
 
 void SentencePieceBpe::append_uncovered(std::string_view character, std::vector<TokenId>& out) const {
   if (byte_fallback_) {
     for (const char c : character) out.push_back(byte_tokens_[static_cast<unsigned char>(c)]);
-  } else if (out.empty() || out.back() != *vocabulary_.unknown) {
-    out.push_back(*vocabulary_.unknown);  // one for a run of unknown characters
+  } else if (out.empty() || out.back() != *unknown_) {
+    out.push_back(*unknown_);  // one for a run of unknown characters
   }
 }
 

@@ -23,15 +23,15 @@ std::optional<unsigned char> byte_of_piece(std::string_view piece);
 class SentencePieceBpe {
  public:
   struct Vocabulary {
-    std::span<const std::string_view> pieces{};  // as the file has them
-    std::span<const TokenType> types{};
-    std::span<const float> scores{};
-    const TextIndex* index = nullptr;  // of `pieces`
-    std::optional<TokenId> unknown{};
+    const Texts& pieces;  // as the file has them
+    std::span<const TokenType> types;
+    std::span<const float> scores;  // not kept
+    const TextIndex& index;         // of `pieces`
+    std::optional<TokenId> unknown;
   };
 
   // Refused: scores that are no numbers, byte tokens that aren't written as bytes, and a vocabulary that has neither all
-  // 256 byte tokens nor an unknown token. The vocabulary's memory must outlive the result.
+  // 256 byte tokens nor an unknown token. The vocabulary's memory must outlive the result, but for the scores.
   static Result<SentencePieceBpe> create(const Vocabulary& vocabulary);
 
   // Appends the tokens of a text without special tokens; text must be valid UTF-8.
@@ -49,7 +49,9 @@ class SentencePieceBpe {
   TokenId piece(std::string_view text) const;
   void append_uncovered(std::string_view character, std::vector<TokenId>& out) const;
 
-  Vocabulary vocabulary_{};
+  std::span<const TokenType> types_{};
+  const TextIndex* index_ = nullptr;
+  std::optional<TokenId> unknown_{};
   std::array<TokenId, 256> byte_tokens_{};
   bool byte_fallback_ = false;
   size_t longest_ = 0;             // bytes of the longest piece

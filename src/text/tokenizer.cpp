@@ -56,11 +56,19 @@ Result<void> check_id(std::optional<TokenId> id, const char* what, size_t vocab_
                std::string("tokenizer.ggml.") + what + "_token_id"};
 }
 
+size_t total_bytes(const std::vector<std::string_view>& texts) {
+  size_t bytes = 0;
+  for (const std::string_view text : texts) bytes += text.size();
+  return bytes;
+}
+
 Result<void> check_shape(const TokenizerSpec& spec) {
   const size_t n = spec.tokens.size();
   if (n == 0) return Error{"The vocabulary is empty.", "tokenizer.ggml.tokens"};
   if (n > static_cast<size_t>(std::numeric_limits<TokenId>::max()))
     return Error{"The vocabulary has more tokens than there are ids.", "tokenizer.ggml.tokens"};
+  if (total_bytes(spec.tokens) > Texts::kMaxBytes)
+    return Error{"The vocabulary's tokens take more than 4 GiB.", "tokenizer.ggml.tokens"};
   const auto differs = [&](size_t m, const char* what) {
     return Error{"There are " + std::to_string(n) + " tokens but " + std::to_string(m) + " " + what + ".",
                  std::string("tokenizer.ggml.") + (what[0] == 't' ? "token_type" : "scores")};
@@ -116,24 +124,21 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 // The file may be written over while the tokenizer is in use.
-void Tokenizer::Impl::own_tokens() {
-  size_t bytes = 0;
-  for (const std::string_view token : spec.tokens) bytes += token.size();
-  token_texts.reserve(bytes);
-  for (std::string_view& token : spec.tokens) {
-    const size_t at = token_texts.size();
-    token_texts += token;
-    token = {token_texts.data() + at, token.size()};
-  }
+void Tokenizer::Impl::own_tokens(const TokenizerSpec& spec) {
+  tokens.reserve(spec.tokens.size(), total_bytes(spec.tokens));
+  for (const std::string_view token : spec.tokens) tokens.add(token);
+  types = types_of(spec);
+  vocabulary.reserve(types.size(), total_bytes(spec.tokens));
+  for (size_t i = 0; i < types.size(); i++) vocabulary.add(bytes_of(spec.kind, spec.tokens[i], types[i]));
 }
 
 Result<void> Tokenizer::Impl::index_tokens() {
-  index = TextIndex(spec.tokens);
-  for (size_t i = 0; i < spec.tokens.size(); i++) {
+  index = TextIndex(tokens);
+  for (size_t i = 0; i < tokens.size(); i++) {
     // Empty texts, which some vocabularies have, match nothing.
-    if (spec.tokens[i].empty() || index.insert(static_cast<TokenId>(i))) continue;
-    return Error{"Tokens " + std::to_string(index.find(spec.tokens[i])) + " and " + std::to_string(i) + " are both " +
-                     quoted(spec.tokens[i]) + ".",
+    if (tokens[i].empty() || index.insert(static_cast<TokenId>(i))) continue;
+    return Error{"Tokens " + std::to_string(index.find(tokens[i])) + " and " + std::to_string(i) + " are both " +
+                     quoted(tokens[i]) + ".",
                  "tokenizer.ggml.tokens"};
   }
   return {};
@@ -143,9 +148,8 @@ Result<void> Tokenizer::Impl::index_tokens() {
 // spaces, tags), and match everywhere, as they do in Hugging Face's tokenizers; but those that look like chat markers, and
 // those that begin or end texts, count as control tokens here.
 Result<void> Tokenizer::Impl::add_added_tokens() {
-  const bool pieces = spec.kind == TokenizerKind::sentencepiece_bpe;
-  for (size_t i = 0; i < spec.tokens.size(); i++) {
-    const std::string_view token = spec.tokens[i];
+  for (size_t i = 0; i < tokens.size(); i++) {
+    const std::string_view token = tokens[i];
     const auto id = static_cast<TokenId>(i);
     const bool user_defined = types[i] == TokenType::user_defined;
     if (!user_defined && types[i] != TokenType::control && types[i] != TokenType::unknown) continue;
@@ -154,7 +158,7 @@ Result<void> Tokenizer::Impl::add_added_tokens() {
       return Error{"Token " + std::to_string(i) + " (" + quoted(token) + ") is special and longer than " +
                        std::to_string(AddedTokens::kMaxBytes / kSpaceMark.size()) + " bytes.",
                    "tokenizer.ggml.tokens"};
-    const bool marker = !user_defined || looks_like_marker(token) || id == spec.bos || id == spec.eos;
+    const bool marker = !user_defined || looks_like_marker(token) || id == bos || id == eos;
     AddedTokens& added = marker ? markers : plain;
     if (pieces && token.find(' ') != std::string_view::npos)
       added.add(marked_texts.emplace_back(with_marks(token)), id);
@@ -166,9 +170,11 @@ Result<void> Tokenizer::Impl::add_added_tokens() {
   return {};
 }
 
-Result<void> Tokenizer::Impl::build_model() {
+Result<void> Tokenizer::Impl::build_model(const TokenizerSpec& spec) {
+  bos = spec.bos;
+  eos = spec.eos;
   if (spec.kind == TokenizerKind::sentencepiece_bpe) {
-    Result<SentencePieceBpe> made = SentencePieceBpe::create({spec.tokens, types, spec.scores, &index, spec.unknown});
+    Result<SentencePieceBpe> made = SentencePieceBpe::create({tokens, types, spec.scores, index, spec.unknown});
     if (!made) return made.error();
     pieces.emplace(std::move(made).value());
     add_bos = spec.add_bos.value_or(spec.bos.has_value());
@@ -178,7 +184,7 @@ Result<void> Tokenizer::Impl::build_model() {
     if (!cutter) return cutter.error();
     words.emplace(std::move(cutter).value());
     Result<ByteBpe> made =
-        ByteBpe::create({spec.tokens, vocabulary, types, &index}, spec.merges, words->traits().ignore_merges);
+        ByteBpe::create({tokens, vocabulary, types, index}, spec.merges, words->traits().ignore_merges);
     if (!made) return made.error();
     bpe.emplace(std::move(made).value());
     add_bos = spec.add_bos.value_or(spec.bos.has_value() && words->traits().add_bos);
@@ -187,21 +193,15 @@ Result<void> Tokenizer::Impl::build_model() {
   return {};
 }
 
-Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
+Result<Tokenizer> Tokenizer::create(const TokenizerSpec& spec) {
   if (Result<void> sound = check_shape(spec); !sound) return sound.error();
   if (spec.kind == TokenizerKind::byte_bpe && spec.add_space_prefix.value_or(false))
     return Error{"A space before the text is to be added, which byte-level BPE doesn't know.",
                  "tokenizer.ggml.add_space_prefix"};
   auto impl = std::make_unique<Impl>();
-  impl->spec = std::move(spec);
-  impl->own_tokens();
-  impl->types = types_of(impl->spec);
-  impl->vocabulary.reserve(impl->types.size());
-  for (size_t i = 0; i < impl->types.size(); i++)
-    impl->vocabulary.push_back(bytes_of(impl->spec.kind, impl->spec.tokens[i], impl->types[i]));
+  impl->own_tokens(spec);
   if (Result<void> done = impl->index_tokens(); !done) return done.error();
-  if (Result<void> done = impl->build_model(); !done) return done.error();
-  impl->spec.merges = std::vector<std::string_view>();  // the model has them its own way; these are views of the file
+  if (Result<void> done = impl->build_model(spec); !done) return done.error();
   if (Result<void> done = impl->add_added_tokens(); !done) return done.error();
   return Tokenizer(std::move(impl));
 }
@@ -315,11 +315,11 @@ int Tokenizer::vocab_size() const { return static_cast<int>(impl_->vocabulary.si
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {
   std::vector<TokenId> out;
-  if (add_special && impl_->add_bos) out.push_back(*impl_->spec.bos);
+  if (add_special && impl_->add_bos) out.push_back(*impl_->bos);
   std::vector<Span> from_user;
   if (!parse_special) from_user.push_back({0, text.size()});
   impl_->encode_text(text, std::move(from_user), out);
-  if (add_special && impl_->add_eos) out.push_back(*impl_->spec.eos);
+  if (add_special && impl_->add_eos) out.push_back(*impl_->eos);
   return out;
 }
 
@@ -337,10 +337,10 @@ std::vector<TokenId> Tokenizer::encode(const MarkedText& prompt) const {
 
 std::string Tokenizer::bytes(TokenId id, bool special) const {
   if (id < 0 || id >= vocab_size() || (!special && is_control(id))) return {};
-  return impl_->vocabulary[static_cast<size_t>(id)];
+  return std::string(impl_->vocabulary[static_cast<size_t>(id)]);
 }
 
-const std::vector<std::string>& Tokenizer::vocabulary() const { return impl_->vocabulary; }
+const Texts& Tokenizer::vocabulary() const { return impl_->vocabulary; }
 
 bool Tokenizer::is_control(TokenId id) const {
   if (id < 0 || id >= vocab_size()) return false;
@@ -353,8 +353,8 @@ std::optional<TokenId> Tokenizer::find(std::string_view token) const {
   return id < 0 ? std::nullopt : std::optional(id);
 }
 
-std::optional<TokenId> Tokenizer::bos() const { return impl_->spec.bos; }
-std::optional<TokenId> Tokenizer::eos() const { return impl_->spec.eos; }
+std::optional<TokenId> Tokenizer::bos() const { return impl_->bos; }
+std::optional<TokenId> Tokenizer::eos() const { return impl_->eos; }
 bool Tokenizer::adds_bos() const { return impl_->add_bos; }
 
 }  // namespace unisono::text

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/texts.h"
 
 namespace unisono::text {
 
@@ -49,7 +50,7 @@ class Tokenizer {
  public:
   // Refused with a sentence: unknown `pre`, arrays of different lengths, ids outside the vocabulary, duplicate or broken
   // tokens and merges.
-  static Result<Tokenizer> create(TokenizerSpec spec);
+  static Result<Tokenizer> create(const TokenizerSpec& spec);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
@@ -66,7 +67,7 @@ class Tokenizer {
   // The bytes a token stands for: not always whole characters. Control tokens give their text only with `special`.
   std::string bytes(TokenId id, bool special = false) const;
   // All tokens' bytes as bytes(id, true) gives them, for grammars: index = id; valid as long as the tokenizer.
-  const std::vector<std::string>& vocabulary() const;
+  const Texts& vocabulary() const;
 
   bool is_control(TokenId id) const;
   std::optional<TokenId> find(std::string_view token) const;  // by its text in the vocabulary, as the file has it

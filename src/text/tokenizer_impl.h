@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/texts.h"
 #include "text/added_tokens.h"
 #include "text/byte_bpe.h"
 #include "text/hash_index.h"
@@ -20,11 +21,11 @@
 namespace unisono::text {
 
 struct Tokenizer::Impl {
-  TokenizerSpec spec{};                      // its tokens are views into token_texts; no merges
-  std::string token_texts{};
+  Texts tokens{};                            // by id, as the file has them
+  Texts vocabulary{};                        // by id, the bytes they stand for
   std::vector<TokenType> types{};            // the file's, with fillers as unused
-  std::vector<std::string> vocabulary{};     // bytes by id
-  TextIndex index{};                         // of spec.tokens
+  TextIndex index{};                         // of tokens
+  std::optional<TokenId> bos{}, eos{};
   std::deque<std::string> marked_texts{};    // added tokens that hold spaces, as SentencePiece writes them
   AddedTokens markers{};                     // control tokens and their like: only a template writes them
   AddedTokens plain{};                       // the other user-defined tokens: matched in anybody's text
@@ -36,10 +37,10 @@ struct Tokenizer::Impl {
   mutable std::mutex mutex{};
   mutable std::vector<std::unique_ptr<Workspace>> idle{};
 
-  void own_tokens();
+  void own_tokens(const TokenizerSpec& spec);
   Result<void> index_tokens();
   Result<void> add_added_tokens();
-  Result<void> build_model();
+  Result<void> build_model(const TokenizerSpec& spec);
 
   std::unique_ptr<Workspace> take_workspace() const;
   void give_back(std::unique_ptr<Workspace> work) const;

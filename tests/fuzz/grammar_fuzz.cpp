@@ -9,11 +9,11 @@ namespace {
 
 std::shared_ptr<const TokenTrie> trie() {
   static const std::shared_ptr<const TokenTrie> made = [] {
-    std::vector<std::string> tokens;
-    for (int b = 0; b < 256; ++b) tokens.emplace_back(1, char(b));
+    Texts tokens;
+    for (int b = 0; b < 256; ++b) tokens.add(std::string(1, char(b)));
     for (const char* t : {"\"", "\": ", "\", \"", "{\"", "\"}", "]}", "ab", "12", "\\u00", "\xC3\xA9", "true"})
-      tokens.emplace_back(t);
-    tokens.emplace_back();
+      tokens.add(t);
+    tokens.add("");
     return TokenTrie::build(tokens, {TokenId(tokens.size() - 1)}, {});
   }();
   return made;

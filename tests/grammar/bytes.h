@@ -15,9 +15,9 @@ using GrammarPtr = std::shared_ptr<const Grammar>;
 
 inline std::shared_ptr<const TokenTrie> byte_trie() {
   static const std::shared_ptr<const TokenTrie> trie = [] {
-    std::vector<std::string> tokens;
-    for (int b = 0; b < 256; ++b) tokens.emplace_back(1, char(b));
-    tokens.emplace_back();
+    Texts tokens;
+    for (int b = 0; b < 256; ++b) tokens.add(std::string(1, char(b)));
+    tokens.add("");
     return TokenTrie::build(tokens, {256}, {});
   }();
   return trie;

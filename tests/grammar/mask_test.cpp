@@ -10,8 +10,8 @@ namespace {
 // Pieces as tokenizers have them: words, quotes with what follows, escapes, halves of characters, doubles.
 std::shared_ptr<const TokenTrie> word_trie() {
   static const std::shared_ptr<const TokenTrie> trie = [] {
-    std::vector<std::string> tokens;
-    for (int b = 0; b < 256; ++b) tokens.emplace_back(1, char(b));
+    Texts tokens;
+    for (int b = 0; b < 256; ++b) tokens.add(std::string(1, char(b)));
     for (const char* t :
          {"\"",       "\":",      "\": ",     "\": \"", "\",",   "\", \"",       "\"}", "\"]",  "{\"",  "[\"",   "[]",
           "{}",       "}}",       "]}",       "},",     ", ",    ": ",           "a",   "ab",   "abc",  "name",  "na",
@@ -19,10 +19,10 @@ std::shared_ptr<const TokenTrie> word_trie() {
           "-1",       "1e5",      "true",     "false",  "null",  "tr",           "ue",  "\n",   "\n  ", "\xC3",  "\xA9",
           "\xC3\xA9", "\xF0\x9F", "\x98\x80", "x\"",    "xy\"}", "a\", \"b\": ", "b",   "bb",   "foo",  "foo\"", "2020-",
           "01-",      "@",        "a@b",      ".com",   "\"a",   "\"na",         " \"", " \"a", "a\\",  "\"\\"})
-      tokens.emplace_back(t);
-    tokens.emplace_back("name");  // the same bytes twice
-    tokens.emplace_back("<end>");
-    tokens.emplace_back("<control>");
+      tokens.add(t);
+    tokens.add("name");  // the same bytes twice
+    tokens.add("<end>");
+    tokens.add("<control>");
     const auto n = TokenId(tokens.size());
     return TokenTrie::build(tokens, {n - 2}, {n - 1});
   }();

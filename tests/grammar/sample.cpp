@@ -44,9 +44,9 @@ int run(int argc, char** argv) {
   std::mt19937 random(static_cast<uint32_t>(std::atoi(argv[2])));
   JsonSchemaOptions options;
   options.any_order = argc > 3 && !std::strcmp(argv[3], "--any-order");
-  std::vector<std::string> tokens;
-  for (int b = 0; b < 256; ++b) tokens.emplace_back(1, char(b));
-  tokens.emplace_back();
+  Texts tokens;
+  for (int b = 0; b < 256; ++b) tokens.add(std::string(1, char(b)));
+  tokens.add("");
   const auto trie = TokenTrie::build(tokens, {256}, {});
   for (std::string line; std::getline(std::cin, line);) {
     const Result<Json> test = parse_json(line, 1000);
