@@ -1,5 +1,7 @@
 #include "engine/load.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -329,6 +331,9 @@ namespace {
 // The last step: the file's metadata isn't needed any more.
 Result<model::Model> pack(Checkpoint& file, const Description& description, const LoadOptions& options, ThreadTeam& team) {
   file.forget_metadata();
+#ifdef __GLIBC__
+  ::malloc_trim(0);  // gives back what reading it took, which free() keeps
+#endif
   auto call = [](void* context, size_t done, size_t total) {
     (*static_cast<const std::function<void(size_t, size_t)>*>(context))(done, total);
   };
