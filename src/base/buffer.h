@@ -11,8 +11,8 @@
 
 namespace unisono {
 
-// Zeroed memory, aligned to 64 bytes; at 2 MiB and more to a huge page, which the kernel is asked to use. Large memory becomes
-// resident as it comes into use.
+// Zeroed memory, aligned to 64 bytes; at 2 MiB and more to a huge page, which the kernel is asked to use. Large memory
+// becomes resident as it comes into use.
 class Buffer {
  public:
   Buffer() = default;

@@ -23,8 +23,8 @@ uint64_t chained_hash(uint64_t parent, BlockTokens tokens);
 
 // Two blocks are the same when their tokens are, and the blocks before them (the salts, for first blocks); a content has at
 // most one block here. A block's parent stays as long as the block does: whoever holds a block holds its parent and
-// releases it later, so that children are forgotten first. All memory is taken at the beginning, but for the salts; it becomes
-// resident with the blocks that are entered, as a pool gives out its first blocks first.
+// releases it later, so that children are forgotten first. All memory is taken at the beginning, but for the salts; it
+// becomes resident with the blocks that are entered, as a pool gives out its first blocks first.
 class PrefixIndex {
  public:
   explicit PrefixIndex(int n_blocks, BlockHash hash = chained_hash);

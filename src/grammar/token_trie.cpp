@@ -52,8 +52,7 @@ bool is_plain(std::string_view bytes, uint32_t* characters) {
 
 }  // namespace
 
-std::shared_ptr<const TokenTrie> TokenTrie::build(const Texts& tokens,
-                                                  const std::vector<TokenId>& end_tokens,
+std::shared_ptr<const TokenTrie> TokenTrie::build(const Texts& tokens, const std::vector<TokenId>& end_tokens,
                                                   const std::vector<TokenId>& other_control) {
   auto trie = std::make_shared<TokenTrie>();
   static std::atomic<uint64_t> serials{0};

@@ -24,8 +24,7 @@ class TokenTrie {
 
   // tokens: bytes by id. end_tokens: allowed exactly where the answer may end. other_control: never allowed, as are
   // tokens of no bytes. Ids outside the vocabulary are ignored.
-  static std::shared_ptr<const TokenTrie> build(const Texts& tokens,
-                                                const std::vector<TokenId>& end_tokens,
+  static std::shared_ptr<const TokenTrie> build(const Texts& tokens, const std::vector<TokenId>& end_tokens,
                                                 const std::vector<TokenId>& other_control);
 
   // Its own, among all tries of the process.

@@ -115,8 +115,8 @@ class PairIndex {
   std::vector<Slot> slots_;
 };
 
-// Words met before and their tokens: one cache line a word, a newcomer takes the place of whoever is there. Its memory becomes
-// resident as words are met.
+// Words met before and their tokens: one cache line a word, a newcomer takes the place of whoever is there. Its memory
+// becomes resident as words are met.
 class WordCache {
  public:
   static constexpr size_t kMaxBytes = 34;

@@ -183,8 +183,7 @@ Result<void> Tokenizer::Impl::build_model(const TokenizerSpec& spec) {
     Result<PreTokenizer> cutter = PreTokenizer::create(spec.pre);
     if (!cutter) return cutter.error();
     words.emplace(std::move(cutter).value());
-    Result<ByteBpe> made =
-        ByteBpe::create({tokens, vocabulary, types, index}, spec.merges, words->traits().ignore_merges);
+    Result<ByteBpe> made = ByteBpe::create({tokens, vocabulary, types, index}, spec.merges, words->traits().ignore_merges);
     if (!made) return made.error();
     bpe.emplace(std::move(made).value());
     add_bos = spec.add_bos.value_or(spec.bos.has_value() && words->traits().add_bos);
