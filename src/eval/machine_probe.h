@@ -14,7 +14,7 @@ namespace unisono::eval {
 
 class MachineProbe {
  public:
-  // Takes 256 MiB, far more than caches hold.
+  // Takes 1 GiB, far more than caches hold.
   MachineProbe(const kernels::Probe& probe, ThreadTeam& team);
 
   // Each some milliseconds of work; the best of three.
