@@ -43,7 +43,7 @@ THIRD_PARTY = [
     (r"(\w*mmintrin|x86intrin|x86gprintrin|immintrin|cpuid|arm_neon)\.h", ["kernels", "src/base/thread_team.cpp"]),
     (r"string\.h", ["text"]),  # memmem
     (r"linux/mempolicy\.h", ["base"]),
-    (r"(sys/\w+|arpa/\w+|netinet/\w+|fcntl|unistd|pthread|sched|signal|poll|termios|dirent)\.h", ["base", "serve", "apps", "src/kernels/amx.cpp"]),
+    (r"(sys/\w+|arpa/\w+|netinet/\w+|fcntl|unistd|pthread|sched|signal|poll|termios|dirent|malloc)\.h", ["base", "serve", "apps", "src/kernels/amx.cpp"]),
 ]
 STANDARD = re.compile(r"[a-z_0-9]+")  # <vector>, <cstdint>: the C headers by their C++ names
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')

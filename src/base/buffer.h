@@ -45,6 +45,9 @@ class Buffer {
   size_t mapped_ = 0;  // bytes; 0: from the heap
 };
 
+// Gives the system the memory that free() keeps for later, where the C library can.
+void release_free_memory();
+
 // A whole file, read-only. The file must not change while it is mapped.
 class MappedFile {
  public:

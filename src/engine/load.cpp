@@ -1,12 +1,11 @@
 #include "engine/load.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 
+#include "base/buffer.h"
 #include "base/quoted.h"
 #include "text/unicode.h"
 
@@ -331,9 +330,7 @@ namespace {
 // The last step: the file's metadata isn't needed any more.
 Result<model::Model> pack(Checkpoint& file, const Description& description, const LoadOptions& options, ThreadTeam& team) {
   file.forget_metadata();
-#ifdef __GLIBC__
-  ::malloc_trim(0);  // gives back what reading it took, which free() keeps
-#endif
+  release_free_memory();  // what reading it took
   auto call = [](void* context, size_t done, size_t total) {
     (*static_cast<const std::function<void(size_t, size_t)>*>(context))(done, total);
   };
