@@ -1,6 +1,5 @@
 // unisono serve: one model behind HTTP until a signal ends it.
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>

@@ -11,7 +11,7 @@ namespace unisono::kernels::KERNEL_ISA {
 
 namespace {
 
-// Whether so many rows pay for unpacking weights once for all. Four bits are as fast to unpack as to load, so they do only
+// Whether so many rows pay for unpacking weights once for all. Unsigned bytes lie there as they are used. Four bits are as fast to unpack as to load, so they do only
 // where it costs next to nothing.
 template <class F>
 constexpr bool pay_unpacking(int rows) {

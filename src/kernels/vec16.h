@@ -22,5 +22,8 @@
 #define KERNEL_ISA scalar
 #include "kernels/vec16_scalar.h"
 #endif
+#if !defined(UNISONO_ISA_AVX2) || defined(__AVXVNNI__)
+#include "kernels/plain_operands.h"
+#endif
 
 #define UNISONO_UNROLL _Pragma("GCC unroll 16")

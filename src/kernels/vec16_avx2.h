@@ -32,17 +32,6 @@ inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
 inline constexpr int kPairQueries = 3, kPairPages = 1, kPairChannels = 1;
 inline constexpr int kUnpacks4BitsFrom = 16;
 inline constexpr int kTileRows = 4, kTilePanels = 1;  // float sums wait in memory while a block is multiplied
-#if defined(__AVXVNNI__)
-template <int Bits>
-inline constexpr int kShortGroups = 0;  // vpdpbusd sums in 32 bits
-inline constexpr bool kBytesAreUnsigned = true;
-#else
-// As many as fit: 8 groups of 4-bit weights are 8 * 2 * 15 * 127 = 30,480 at most.
-template <int Bits>
-inline constexpr int kShortGroups = INT16_MAX / (2 * 127 * ((1 << Bits) - 1));
-// maddubs would saturate on 8 unsigned bits, so dot() takes w + 128 back to signed: no correction by the sum.
-inline constexpr bool kBytesAreUnsigned = false;
-#endif
 
 UNISONO_INLINE __m256i lane_numbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 UNISONO_INLINE __m256i first_lanes(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane_numbers()); }
@@ -190,26 +179,24 @@ UNISONO_INLINE __m256i top_pairs(__m256i a, __m256i b, __m256i c) {
   return _mm256_or_si256(_mm256_or_si256(first, second), third);
 }
 UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) { return {top_pairs(a.lo, b.lo, c.lo), top_pairs(a.hi, b.hi, c.hi)}; }
-UNISONO_INLINE void store_operand(uint8_t* p, Bytes a) { store_bytes(p, a); }
 #if defined(__AVXVNNI__)
-inline constexpr int kOperandBytes = 64;
-template <int Bits>
-UNISONO_INLINE Bytes load_operand(const uint8_t* p) { return load_bytes(p); }
-template <int Bits>
-UNISONO_INLINE Bytes operand(Bytes w) { return w; }
 UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
   const __m256i a = _mm256_set1_epi32(four);
   return {_mm256_dpbusd_avx_epi32(acc.lo, w.lo, a), _mm256_dpbusd_avx_epi32(acc.hi, w.hi, a)};
 }
-using Shorts = Ints;
-UNISONO_INLINE Shorts zero_shorts() { return set_ints(0); }
-UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) { return add(acc, a); }
 #else
+// In place of plain_operands.h: maddubs would saturate on 8 unsigned bits, so w + 128 is taken back to signed, and dot() needs no
+// correction by the sum.
+inline constexpr bool kBytesAreUnsigned = false;
+// As many as fit: 8 groups of 4-bit weights are 8 * 2 * 15 * 127 = 30,480 at most.
+template <int Bits>
+inline constexpr int kShortGroups = INT16_MAX / (2 * 127 * ((1 << Bits) - 1));
 // 8-bit weights: signed, and their magnitudes.
 struct SignedBytes {
   Bytes value, magnitude;
 };
 inline constexpr int kOperandBytes = 128;
+UNISONO_INLINE void store_operand(uint8_t* p, Bytes a) { store_bytes(p, a); }
 UNISONO_INLINE void store_operand(uint8_t* p, SignedBytes a) {
   store_bytes(p, a.value);
   store_bytes(p + 64, a.magnitude);

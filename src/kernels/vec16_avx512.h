@@ -30,9 +30,6 @@ inline constexpr int kTileQueries = 6, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 4, kFewPages = 4, kFewChannels = 4;
 inline constexpr int kPairQueries = 6, kPairPages = 4, kPairChannels = 4;
 inline constexpr int kUnpacks4BitsFrom = 32;
-template <int Bits>
-inline constexpr int kShortGroups = 0;  // vpdpbusd sums in 32 bits
-inline constexpr bool kBytesAreUnsigned = true;
 
 UNISONO_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
 
@@ -129,12 +126,6 @@ UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) {
   const __m512i last = _mm512_and_si512(_mm512_srli_epi16(c.v, 6), _mm512_set1_epi8(0x03));
   return {_mm512_ternarylogic_epi32(_mm512_set1_epi8(0x3c), ab, last, kAandBorC)};
 }
-inline constexpr int kOperandBytes = 64;
-UNISONO_INLINE void store_operand(uint8_t* p, Bytes a) { store_bytes(p, a); }
-template <int Bits>
-UNISONO_INLINE Bytes load_operand(const uint8_t* p) { return load_bytes(p); }
-template <int Bits>
-UNISONO_INLINE Bytes operand(Bytes w) { return w; }
 UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
   return {_mm512_dpbusd_epi32(acc.v, w.v, _mm512_set1_epi32(four))};
 }
@@ -189,10 +180,6 @@ UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
                                          10, 11, 14, 15);
   _mm256_storeu_si256((__m256i*)p, _mm256_shuffle_epi8(bf16_bits(a), order));
 }
-// Sums in 16 bits: see vec16_avx2.h, which has a use for them.
-using Shorts = Ints;
-UNISONO_INLINE Shorts zero_shorts() { return set_ints(0); }
-UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) { return add(acc, a); }
 UNISONO_INLINE void prefetch(const void* p) { _mm_prefetch(p, _MM_HINT_T0); }
 UNISONO_INLINE void prefetch_far(const void* p) { _mm_prefetch(p, _MM_HINT_T1); }  // not into L1
 

@@ -33,11 +33,6 @@ inline constexpr int kTileQueries = 2, kTilePages = 1, kTileChannels = 1;
 inline constexpr int kFewQueries = 2, kFewPages = 1, kFewChannels = 1;
 inline constexpr int kPairQueries = 2, kPairPages = 1, kPairChannels = 1;
 inline constexpr int kUnpacks4BitsFrom = 16;  // rows
-// So many groups of products of Bits-bit weights are summed in 16 bits before they are in 32. Less than 2: none.
-template <int Bits>
-inline constexpr int kShortGroups = 0;
-// dot() of 8-bit weights takes them as unsigned w + 128: the caller corrects by 128 times the activations' sum.
-inline constexpr bool kBytesAreUnsigned = true;
 
 UNISONO_INLINE Vec zero() { return Vec{}; }
 UNISONO_INLINE Vec set(float x) {
@@ -223,14 +218,7 @@ UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) {
   for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] >> 6 << 4 | b.v[i] >> 6 << 2 | c.v[i] >> 6);
   return a;
 }
-// Weights of Bits bits as dot() takes them, and such in memory. Here: as they are.
-inline constexpr int kOperandBytes = 64;
-UNISONO_INLINE void store_operand(uint8_t* p, Bytes a) { store_bytes(p, a); }
-template <int Bits>
-UNISONO_INLINE Bytes load_operand(const uint8_t* p) { return load_bytes(p); }
-template <int Bits>
-UNISONO_INLINE Bytes operand(Bytes w) { return w; }
-// acc[lane] += sum over j < 4 of w[4 lane + j] * a[j]; `four` holds the four signed bytes a, w is an operand().
+// acc[lane] += sum over j < 4 of w[4 lane + j] * a[j]; `four` holds the four signed bytes a, w is an operand() (plain_operands.h).
 UNISONO_INLINE Ints dot(Ints acc, Bytes w, int32_t four) {
   int8_t a[4];
   std::memcpy(a, &four, 4);
@@ -274,10 +262,6 @@ UNISONO_INLINE void store_bf16_fours(uint16_t* p, Vec a) {
   store_bf16(in_order, a);
   UNISONO_LANES p[i / 4 * 4 + (i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4)] = in_order[i];
 }
-// Sums in 16 bits: see vec16_avx2.h, which has a use for them.
-using Shorts = Ints;
-UNISONO_INLINE Shorts zero_shorts() { return set_ints(0); }
-UNISONO_INLINE Ints sum_pairs(Ints acc, Shorts a) { return add(acc, a); }
 UNISONO_INLINE void prefetch(const void*) {}
 UNISONO_INLINE void prefetch_far(const void*) {}  // not into L1
 
