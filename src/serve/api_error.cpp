@@ -1,6 +1,7 @@
 #include "serve/api_error.h"
 
 #include "base/json.h"
+#include "text/unicode.h"
 
 namespace unisono::serve {
 
@@ -13,8 +14,6 @@ const char* type_of(int status) {
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-bool within_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
@@ -35,8 +34,8 @@ std::string shortened(std::string_view text) {
   constexpr size_t kBegin = 1000, kEnd = 300;
   if (text.size() <= kBegin + kEnd) return std::string(text);
   size_t begin = kBegin, end = text.size() - kEnd;
-  while (begin > 0 && within_character(text[begin])) begin--;
-  while (end < text.size() && within_character(text[end])) end++;
+  while (begin > 0 && text::is_continuation(text[begin])) begin--;
+  while (end < text.size() && text::is_continuation(text[end])) end++;
   return std::string(text.substr(0, begin)) + "..." + std::string(text.substr(end));
 }
 

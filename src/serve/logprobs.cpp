@@ -6,13 +6,13 @@
 #include <cmath>
 #include <span>
 
+#include "text/unicode.h"
+
 namespace unisono::serve {
 
 namespace {
 
 constexpr double kImpossible = -9999.0;
-
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 // The length of the character that begins at text[0], or 0 when it isn't whole and valid.
 size_t character_length(std::string_view text) {
@@ -22,7 +22,7 @@ size_t character_length(std::string_view text) {
   const size_t n = lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
   if (n == 0 || text.size() < n) return 0;
   for (size_t i = 1; i < n; i++) {
-    if (!is_continuation(text[i])) return 0;
+    if (!text::is_continuation(text[i])) return 0;
   }
   // Overlong forms, surrogates, and what lies above U+10FFFF.
   const bool wrong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) >= 0xA0) ||
@@ -40,7 +40,7 @@ bool whole_characters(std::string_view text) {
 }
 
 int64_t count_characters(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return !is_continuation(c); });
+  return std::ranges::count_if(text, [](char c) { return !text::is_continuation(c); });
 }
 
 JsonArray byte_array(std::string_view bytes) {

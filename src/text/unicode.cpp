@@ -35,8 +35,6 @@ Lead lead_of(unsigned char byte) {
   return {0};
 }
 
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
 // Of a character below U+0300: such ones neither decompose canonically without composing again, nor join what precedes.
 bool is_plain(char c) { return static_cast<unsigned char>(c) < 0xCC; }
 

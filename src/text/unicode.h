@@ -22,6 +22,9 @@ struct Utf8Step {
   uint8_t bytes = 0;
 };
 
+// A byte of a character, but not its first.
+inline bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
 // text must not be empty. Broken parts are cut as Unicode recommends (section 3.9, "maximal subparts").
 Utf8Step next_step(std::string_view text);
 
