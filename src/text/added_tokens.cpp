@@ -6,23 +6,23 @@ namespace unisono::text {
 
 void AddedTokens::add(std::string_view text, TokenId id) {
   check(!text.empty() && text.size() <= kMaxBytes, "added tokens have a length within bounds");
+  bytes_ += text.size();
   added_.push_back({text, id});
 }
 
 void AddedTokens::build() {
-  size_t bytes = 0;
-  for (const Added& token : added_) bytes += token.text.size();
-  edges_ = PairIndex(bytes);
+  const auto last_node = static_cast<int32_t>(bytes_);
+  edges_ = PairIndex(bytes_, {last_node, 0xFF, last_node});
   nodes_.assign(1, -1);
   for (const Added& token : added_) {
     int32_t node = 0;
     for (const char c : token.text) {
       const auto byte = static_cast<unsigned char>(c);
-      int32_t next = edges_.find(node, byte).first;
+      int32_t next = edges_.find(node, byte);
       if (next < 0) {
         next = static_cast<int32_t>(nodes_.size());
         nodes_.push_back(-1);
-        edges_.insert(node, byte, {next, 0});
+        edges_.insert(node, byte, next);
       }
       node = next;
     }
@@ -38,7 +38,7 @@ AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t 
     Match best;
     int32_t node = 0;
     for (size_t at = begin; at < limit;) {
-      node = edges_.find(node, static_cast<unsigned char>(text[at])).first;
+      node = edges_.find(node, static_cast<unsigned char>(text[at]));
       if (node < 0) break;
       at++;
       const TokenId id = nodes_[static_cast<size_t>(node)];

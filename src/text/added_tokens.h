@@ -15,6 +15,7 @@ namespace unisono::text {
 class AddedTokens {
  public:
   static constexpr size_t kMaxBytes = 1024;
+  static constexpr size_t kMaxBytesOfAll = size_t{1} << 24;
 
   struct Match {
     size_t begin = 0, end = 0;  // bytes of the text
@@ -23,11 +24,13 @@ class AddedTokens {
 
   AddedTokens() { starts_.fill(false); }
 
-  // text isn't empty and at most kMaxBytes long; it must live until build().
+  // text isn't empty and at most kMaxBytes long, and all together kMaxBytesOfAll; it must live until build().
   void add(std::string_view text, TokenId id);
   // To be called once, after the last add().
   void build();
 
+  // Of all that were added, together.
+  size_t bytes() const { return bytes_; }
   bool empty() const { return nodes_.size() <= 1; }
   // The first match within [from, limit).
   Match find(std::string_view text, size_t from, size_t limit) const;
@@ -40,6 +43,7 @@ class AddedTokens {
 
   std::array<bool, 256> starts_{};  // a token begins with this byte
   std::vector<Added> added_{};
+  size_t bytes_ = 0;
   std::vector<TokenId> nodes_{};  // the token that ends here; -1: none
   PairIndex edges_{};             // (node, byte) to node
 };

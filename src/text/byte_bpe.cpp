@@ -1,6 +1,7 @@
 #include "text/byte_bpe.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/quoted.h"
 #include "text/unicode.h"
@@ -52,7 +53,15 @@ Result<ByteBpe> ByteBpe::create(const Vocabulary& vocabulary, std::span<const st
       bpe.of_byte_[static_cast<unsigned char>(bytes[0])] = static_cast<TokenId>(i);
   }
 
-  bpe.merges_ = PairIndex(merges.size());
+  const size_t most_merges = std::numeric_limits<int32_t>::max();
+  const auto last = static_cast<TokenId>(vocabulary.written.size() - 1);
+  const PairIndex::Limits limits{last, last, static_cast<int32_t>(std::min(merges.size(), most_merges))};
+  if (merges.size() > most_merges || !PairIndex::fits(limits))
+    return Error{"The vocabulary has " + std::to_string(vocabulary.written.size()) + " tokens and " +
+                     std::to_string(merges.size()) + " merges; two million of each are taken.",
+                 "tokenizer.ggml.merges"};
+  bpe.ranks_ = PairIndex(merges.size(), limits);
+  bpe.merged_.reserve(merges.size());
   std::string merged;
   for (size_t rank = 0; rank < merges.size(); rank++) {
     const std::string_view text = merges[rank];
@@ -69,8 +78,9 @@ Result<ByteBpe> ByteBpe::create(const Vocabulary& vocabulary, std::span<const st
       return Error{"Merge " + std::to_string(rank) + " (" + quoted(text) +
                        ") needs its two parts and their whole as normal tokens of the vocabulary.",
                    "tokenizer.ggml.merges"};
-    if (!bpe.merges_.insert(left, right, {static_cast<int32_t>(rank), both}))
+    if (!bpe.ranks_.insert(left, right, static_cast<int32_t>(rank)))
       return Error{"Merge " + std::to_string(rank) + " (" + quoted(text) + ") is there twice.", "tokenizer.ggml.merges"};
+    bpe.merged_.push_back(both);
   }
 
   if (whole_words) {
@@ -107,8 +117,8 @@ void ByteBpe::consider(Workspace& work, uint32_t left) const {
   const uint32_t right = work.parts[left].next;
   if (right == Part::kNone) return;
   const TokenId a = work.parts[left].id, b = work.parts[right].id;
-  const PairIndex::Value merge = merges_.find(a, b);
-  if (merge.first >= 0) work.candidates.push_back({uint64_t{static_cast<uint32_t>(merge.first)} << 32 | left, a, b});
+  const int32_t rank = ranks_.find(a, b);
+  if (rank >= 0) work.candidates.push_back({uint64_t{static_cast<uint32_t>(rank)} << 32 | left, a, b});
 }
 
 void ByteBpe::merge(std::string_view word, Workspace& work, std::vector<TokenId>& out) const {
@@ -134,7 +144,7 @@ void ByteBpe::merge(std::string_view word, Workspace& work, std::vector<TokenId>
     Part& left = parts[at];
     if (left.bytes == 0 || left.id != best.a || left.next == Part::kNone || parts[left.next].id != best.b) continue;
     Part& right = parts[left.next];
-    left.id = merges_.find(best.a, best.b).second;
+    left.id = merged_[best.key >> 32];
     right.bytes = 0;
     left.next = right.next;
     if (left.next != Part::kNone) parts[left.next].previous = at;

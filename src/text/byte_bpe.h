@@ -29,7 +29,8 @@ class ByteBpe {
   };
 
   // whole_words: a word that is a token is that token, whatever the merges say. Refused: a merge whose parts or result
-  // are no ordinary tokens, or that is there twice. The vocabulary's memory must outlive the result.
+  // are no ordinary tokens, or that is there twice; more tokens or merges than PairIndex takes. The vocabulary's bytes must
+  // outlive the result.
   static Result<ByteBpe> create(const Vocabulary& vocabulary, std::span<const std::string_view> merges, bool whole_words);
 
   // Appends the word's tokens. A byte for which the vocabulary has no token is left out, as Hugging Face does: some
@@ -41,8 +42,9 @@ class ByteBpe {
   void consider(Workspace& work, uint32_t left) const;
 
   std::array<TokenId, 256> of_byte_{};  // -1: none
-  PairIndex merges_{};                  // (left, right) to (rank, merged)
-  TextIndex whole_{};  // empty unless whole_words
+  PairIndex ranks_{};                   // of merges, by their two parts
+  std::vector<TokenId> merged_{};       // by rank
+  TextIndex whole_{};                   // empty unless whole_words
 };
 
 }  // namespace unisono::text

@@ -2,6 +2,8 @@
 // linear probing, no allocation after building; they only grow while a tokenizer is made.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/check.h"
 #include "base/texts.h"
 #include "text/tokenizer.h"
 
@@ -37,18 +40,22 @@ inline uint64_t hash_of(std::string_view text) {
   return mix(hash, last);
 }
 
+// Where a search begins among `slots` slots: they need not be a power of two, so that a table is as large as its content
+// asks. Lemire, Fast Random Integer Generation in an Interval (2019).
+inline size_t slot_of(uint64_t hash, size_t slots) { return static_cast<uint32_t>(hash) * uint64_t{slots} >> 32; }
+
 // Texts of a vocabulary to their ids. It looks at the texts, which must stay where they are.
 class TextIndex {
  public:
   TextIndex() = default;
-  explicit TextIndex(const Texts& texts) : texts_(&texts), slots_(std::bit_ceil(texts.size() * 2 + 2)) {}
+  explicit TextIndex(const Texts& texts) : texts_(&texts), slots_(texts.size() * 2 + 2) {}
 
   // False, and nothing changes, when an equal text is there.
   bool insert(TokenId id) {
     const std::string_view text = (*texts_)[static_cast<size_t>(id)];
     const uint64_t hash = hash_of(text);
-    size_t at = hash & (slots_.size() - 1);
-    for (; slots_[at].id >= 0; at = (at + 1) & (slots_.size() - 1))
+    size_t at = slot_of(hash, slots_.size());
+    for (; slots_[at].id >= 0; at = next(at))
       if (slots_[at].tag == tag_of(hash) && (*texts_)[static_cast<size_t>(slots_[at].id)] == text) return false;
     slots_[at] = {tag_of(hash), id};
     return true;
@@ -58,7 +65,7 @@ class TextIndex {
   TokenId find(std::string_view text) const {
     if (slots_.empty()) return -1;
     const uint64_t hash = hash_of(text);
-    for (size_t at = hash & (slots_.size() - 1); slots_[at].id >= 0; at = (at + 1) & (slots_.size() - 1))
+    for (size_t at = slot_of(hash, slots_.size()); slots_[at].id >= 0; at = next(at))
       if (slots_[at].tag == tag_of(hash) && (*texts_)[static_cast<size_t>(slots_[at].id)] == text) return slots_[at].id;
     return -1;
   }
@@ -69,50 +76,69 @@ class TextIndex {
     TokenId id = -1;
   };
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+  size_t next(size_t at) const { return at + 1 < slots_.size() ? at + 1 : 0; }
 
   const Texts* texts_ = nullptr;
   std::vector<Slot> slots_{};
 };
 
-// Pairs of non-negative numbers to a pair of numbers.
+// Pairs of numbers to a number, all three in one word of 64 bits.
 class PairIndex {
  public:
-  struct Value {
-    int32_t first = -1, second = -1;
+  // The largest that there are, none negative.
+  struct Limits {
+    int32_t left = 0, right = 0, value = 0;
   };
+  static bool fits(const Limits& limits) { return bits_of(limits.left) + bits_of(limits.right) + value_bits_of(limits) <= 64; }
 
-  PairIndex() : PairIndex(0) {}
-  explicit PairIndex(size_t n) : slots_(std::bit_ceil(n * 2 + 2)) {}
+  PairIndex() = default;
+  // n: how many pairs at most. The limits must fit.
+  PairIndex(size_t n, const Limits& limits)
+      : right_bits_(bits_of(limits.right)), value_bits_(value_bits_of(limits)), buckets_(n * 2 / kSlots + 1) {
+    check(fits(limits), "a pair and its number take at most a word");
+  }
 
-  // False, and nothing changes, when the pair is there. At most as many pairs as were announced.
-  bool insert(int32_t left, int32_t right, Value value) {
+  // False, and nothing changes, when the pair is there.
+  bool insert(int32_t left, int32_t right, int32_t value) {
+    if (find(left, right) >= 0) return false;
     const uint64_t key = key_of(left, right);
-    size_t at = slot_of(key);
-    for (; slots_[at].value.first >= 0; at = (at + 1) & (slots_.size() - 1))
-      if (slots_[at].key == key) return false;
-    slots_[at] = {key, value};
+    size_t at = first_bucket(key);
+    while (is_full(buckets_[at])) at = next(at);
+    *std::find(buckets_[at].slots.begin(), buckets_[at].slots.end(), kEmpty) = key << value_bits_ | (static_cast<uint64_t>(value) + 1);
     return true;
   }
 
-  // {-1, -1}: absent.
-  Value find(int32_t left, int32_t right) const {
+  // -1: absent.
+  int32_t find(int32_t left, int32_t right) const {
     const uint64_t key = key_of(left, right);
-    for (size_t at = slot_of(key); slots_[at].value.first >= 0; at = (at + 1) & (slots_.size() - 1))
-      if (slots_[at].key == key) return slots_[at].value;
-    return {};
+    for (size_t at = first_bucket(key);; at = next(at)) {
+      const Bucket& bucket = buckets_[at];
+      // Most pairs are absent. All slots are looked at, whichever has the pair: no branch of it is guessed wrong.
+      uint64_t found = 0;
+      for (const uint64_t slot : bucket.slots) found |= slot >> value_bits_ == key ? slot : 0;
+      const uint64_t value = found & ((uint64_t{1} << value_bits_) - 1);
+      if (value != 0 || !is_full(bucket)) return static_cast<int32_t>(value) - 1;
+    }
   }
 
  private:
-  struct Slot {
-    uint64_t key = 0;
-    Value value{};  // first < 0: empty
+  static constexpr uint64_t kEmpty = 0;  // no pair's: values are kept one greater
+  static constexpr size_t kSlots = 4;
+  struct alignas(32) Bucket {  // within a cache line
+    std::array<uint64_t, kSlots> slots{};  // filled from the first
   };
-  static uint64_t key_of(int32_t left, int32_t right) {
-    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-  }
-  size_t slot_of(uint64_t key) const { return mix(key, 0) & (slots_.size() - 1); }
 
-  std::vector<Slot> slots_;
+  static int bits_of(int32_t largest) { return std::bit_width(static_cast<uint32_t>(largest)); }
+  static int value_bits_of(const Limits& limits) { return std::bit_width(static_cast<uint32_t>(limits.value) + 1); }
+  static bool is_full(const Bucket& bucket) { return bucket.slots.back() != kEmpty; }
+  uint64_t key_of(int32_t left, int32_t right) const {
+    return uint64_t{static_cast<uint32_t>(left)} << right_bits_ | static_cast<uint32_t>(right);
+  }
+  size_t first_bucket(uint64_t key) const { return slot_of(mix(key, 0), buckets_.size()); }
+  size_t next(size_t at) const { return at + 1 < buckets_.size() ? at + 1 : 0; }
+
+  int right_bits_ = 0, value_bits_ = 1;
+  std::vector<Bucket> buckets_ = std::vector<Bucket>(1);
 };
 
 // Words met before and their tokens: one cache line a word, a newcomer takes the place of whoever is there. Its memory

@@ -1,6 +1,7 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <mutex>
 
@@ -125,6 +126,7 @@ Tokenizer::~Tokenizer() = default;
 
 // The file may be written over while the tokenizer is in use.
 void Tokenizer::Impl::own_tokens(const TokenizerSpec& spec) {
+  Texts& tokens = written.emplace().texts;
   tokens.reserve(spec.tokens.size(), total_bytes(spec.tokens));
   for (const std::string_view token : spec.tokens) tokens.add(token);
   types = types_of(spec);
@@ -133,7 +135,8 @@ void Tokenizer::Impl::own_tokens(const TokenizerSpec& spec) {
 }
 
 Result<void> Tokenizer::Impl::index_tokens() {
-  index = TextIndex(tokens);
+  const Texts& tokens = written->texts;
+  TextIndex& index = written->index = TextIndex(tokens);
   for (size_t i = 0; i < tokens.size(); i++) {
     // Empty texts, which some vocabularies have, match nothing.
     if (tokens[i].empty() || index.insert(static_cast<TokenId>(i))) continue;
@@ -148,6 +151,8 @@ Result<void> Tokenizer::Impl::index_tokens() {
 // spaces, tags), and match everywhere, as they do in Hugging Face's tokenizers; but those that look like chat markers, and
 // those that begin or end texts, count as control tokens here.
 Result<void> Tokenizer::Impl::add_added_tokens() {
+  const Texts& tokens = written->texts;
+  std::deque<std::string> marked;  // those that hold spaces, as SentencePiece writes them
   for (size_t i = 0; i < tokens.size(); i++) {
     const std::string_view token = tokens[i];
     const auto id = static_cast<TokenId>(i);
@@ -160,8 +165,11 @@ Result<void> Tokenizer::Impl::add_added_tokens() {
                    "tokenizer.ggml.tokens"};
     const bool marker = !user_defined || looks_like_marker(token) || id == bos || id == eos;
     AddedTokens& added = marker ? markers : plain;
+    if (added.bytes() + token.size() * kSpaceMark.size() > AddedTokens::kMaxBytesOfAll)
+      return Error{"The special tokens take more than " + std::to_string(AddedTokens::kMaxBytesOfAll >> 20) + " MiB.",
+                   "tokenizer.ggml.tokens"};
     if (pieces && token.find(' ') != std::string_view::npos)
-      added.add(marked_texts.emplace_back(with_marks(token)), id);
+      added.add(marked.emplace_back(with_marks(token)), id);
     else
       added.add(token, id);
   }
@@ -174,7 +182,7 @@ Result<void> Tokenizer::Impl::build_model(const TokenizerSpec& spec) {
   bos = spec.bos;
   eos = spec.eos;
   if (spec.kind == TokenizerKind::sentencepiece_bpe) {
-    Result<SentencePieceBpe> made = SentencePieceBpe::create({tokens, types, spec.scores, index, spec.unknown});
+    Result<SentencePieceBpe> made = SentencePieceBpe::create({written->texts, types, spec.scores, written->index, spec.unknown});
     if (!made) return made.error();
     pieces.emplace(std::move(made).value());
     add_bos = spec.add_bos.value_or(spec.bos.has_value());
@@ -183,7 +191,8 @@ Result<void> Tokenizer::Impl::build_model(const TokenizerSpec& spec) {
     Result<PreTokenizer> cutter = PreTokenizer::create(spec.pre);
     if (!cutter) return cutter.error();
     words.emplace(std::move(cutter).value());
-    Result<ByteBpe> made = ByteBpe::create({tokens, vocabulary, types, index}, spec.merges, words->traits().ignore_merges);
+    Result<ByteBpe> made =
+        ByteBpe::create({written->texts, vocabulary, types, written->index}, spec.merges, words->traits().ignore_merges);
     if (!made) return made.error();
     bpe.emplace(std::move(made).value());
     add_bos = spec.add_bos.value_or(spec.bos.has_value() && words->traits().add_bos);
@@ -202,6 +211,7 @@ Result<Tokenizer> Tokenizer::create(const TokenizerSpec& spec) {
   if (Result<void> done = impl->index_tokens(); !done) return done.error();
   if (Result<void> done = impl->build_model(spec); !done) return done.error();
   if (Result<void> done = impl->add_added_tokens(); !done) return done.error();
+  if (impl->bpe) impl->written.reset();
   return Tokenizer(std::move(impl));
 }
 
@@ -345,11 +355,6 @@ bool Tokenizer::is_control(TokenId id) const {
   if (id < 0 || id >= vocab_size()) return false;
   const TokenType type = impl_->types[static_cast<size_t>(id)];
   return type == TokenType::control || type == TokenType::unknown;
-}
-
-std::optional<TokenId> Tokenizer::find(std::string_view token) const {
-  const TokenId id = impl_->index.find(token);
-  return id < 0 ? std::nullopt : std::optional(id);
 }
 
 std::optional<TokenId> Tokenizer::bos() const { return impl_->bos; }

@@ -70,7 +70,6 @@ class Tokenizer {
   const Texts& vocabulary() const;
 
   bool is_control(TokenId id) const;
-  std::optional<TokenId> find(std::string_view token) const;  // by its text in the vocabulary, as the file has it
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
   bool adds_bos() const;

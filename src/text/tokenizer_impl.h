@@ -1,7 +1,6 @@
 // What a tokenizer holds: shared by tokenizer.cpp and the detokenizer, nobody else.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,12 +20,16 @@
 namespace unisono::text {
 
 struct Tokenizer::Impl {
-  Texts tokens{};                            // by id, as the file has them
+  // Tokens as the file has them, by id and the other way. SentencePiece merges what is written so; byte-level BPE knows
+  // bytes alone once it is made, and has none.
+  struct Written {
+    Texts texts{};
+    TextIndex index{};
+  };
+  std::optional<Written> written{};
   Texts vocabulary{};                        // by id, the bytes they stand for
   std::vector<TokenType> types{};            // the file's, with fillers as unused
-  TextIndex index{};                         // of tokens
   std::optional<TokenId> bos{}, eos{};
-  std::deque<std::string> marked_texts{};    // added tokens that hold spaces, as SentencePiece writes them
   AddedTokens markers{};                     // control tokens and their like: only a template writes them
   AddedTokens plain{};                       // the other user-defined tokens: matched in anybody's text
   std::optional<SentencePieceBpe> pieces{};  // this,

@@ -1,7 +1,9 @@
 // Vocabularies small enough to see through: all bytes, a few merges or pieces, and special tokens of each type.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/tokenizer.h"
@@ -19,6 +21,11 @@ struct SmallVocabulary {
     spec.types.push_back(type);
     spec.scores.push_back(score);
     return static_cast<TokenId>(tokens.size() - 1);
+  }
+  // -1: there is none.
+  TokenId find(std::string_view text) const {
+    const auto at = std::find(tokens.begin(), tokens.end(), text);
+    return at == tokens.end() ? -1 : static_cast<TokenId>(at - tokens.begin());
   }
   // The spec with its views; valid as long as this lives and doesn't change.
   TokenizerSpec view() const {

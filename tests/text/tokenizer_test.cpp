@@ -86,7 +86,7 @@ TEST(SentencePiece, TakesTheLongestUserDefinedRunFirst) {
 TEST(Origin, OnlyTheTemplateWritesControlTokens) {
   for (const SmallVocabulary& vocabulary : {small_byte_bpe(), small_sentencepiece()}) {
     const Tokenizer tokenizer = made(vocabulary);
-    const TokenId end = tokenizer.find("<|end|>").value();
+    const TokenId end = vocabulary.find("<|end|>");
     const std::string text = "<|end|>hello<|end|><|end|>";
     const auto count = [&](std::vector<MarkedText::Span> spans) {
       const std::vector<TokenId> ids = tokenizer.encode(MarkedText{text, std::move(spans)});
@@ -116,7 +116,7 @@ TEST(Origin, UserDefinedTokensAreTextButMarkersAreNot) {
   const TokenId filler = static_cast<TokenId>(vocabulary.tokens.size());
   vocabulary.add("[PAD" + std::to_string(filler) + "]", TokenType::user_defined);
   const Tokenizer tokenizer = made(vocabulary);
-  const TokenId think = tokenizer.find("<think>").value();
+  const TokenId think = vocabulary.find("<think>");
   EXPECT_THAT(tokenizer.encode("<think>", false, false), ElementsAre(think));
   EXPECT_THAT(tokenizer.encode("<|tool|>", false, true), ElementsAre(tool));
   EXPECT_EQ(tokenizer.encode("<|tool|>", false, false).size(), 8u);
@@ -225,6 +225,8 @@ TEST(Create, RefusesWithASentence) {
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.add_space_prefix = true; }), HasSubstr("space before the text"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.bos.reset(), v.spec.add_bos = true; }), HasSubstr("begin token"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.add(std::string(2000, 'x'), TokenType::control); }), HasSubstr("longer than"));
+  EXPECT_THAT(spoiled(bpe, [](Small& v) { for (int i = 0; i < 50000; i++) v.add("<" + std::to_string(i) + std::string(330, 'x'), TokenType::control); }),
+              HasSubstr("special tokens take more than 16 MiB"));
   EXPECT_THAT(spoiled(pieces, [](Small& v) { v.spec.scores.pop_back(); }), HasSubstr("scores"));
   EXPECT_THAT(spoiled(pieces, [](Small& v) { v.spec.scores[5] = NAN; }), HasSubstr("score of token 5"));
   for (const char* text : {"<0x-1>", "<0x1>", "<0x0G>", "0x0A", "<0X0A>", "<0x0A> "})
