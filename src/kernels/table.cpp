@@ -14,7 +14,8 @@ bool has_avx_vnni() {  // Clang 14 doesn't know that name either
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
 }
 #endif
-bool runs_here() {
+// Asked of every table: as cold code it lies beside the others', not among kernels, whose pages would come to memory with it.
+[[gnu::cold]] bool runs_here() {
 #if defined(UNISONO_ISA_AVX512)
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")
