@@ -28,6 +28,11 @@ UNISONO_INLINE Bytes nibbles(const Unit& u, int b) {
   }
 }
 
+template <int G, class Unit>
+UNISONO_INLINE Bytes five_bits(const Unit& u, int b) {
+  return add_bit4<G>(nibbles<G>(u, b), load_bytes(u.high[b]));
+}
+
 struct FormatQ4_0 {
   using Unit = PanelQ4_0;
   static constexpr int blocks = 2, bits = 4, zero = 8;
@@ -55,7 +60,7 @@ struct FormatQ5_0 {
   static constexpr bool has_min = false, half_scales = false;
   template <int G>
   static UNISONO_INLINE Bytes group(const Unit& u, int b) {
-    return add_bit4(nibbles<G>(u, b), u.high[b][G]);
+    return five_bits<G>(u, b);
   }
   static UNISONO_INLINE Vec scale(const Unit& u, int b) { return load_half(u.d[b]); }
 };
@@ -65,7 +70,7 @@ struct FormatQ5_1 {
   static constexpr bool has_min = true, half_scales = false;
   template <int G>
   static UNISONO_INLINE Bytes group(const Unit& u, int b) {
-    return add_bit4(nibbles<G>(u, b), u.high[b][G]);
+    return five_bits<G>(u, b);
   }
   static UNISONO_INLINE Vec scale(const Unit& u, int b) { return load_half(u.d[b]); }
   static UNISONO_INLINE Vec min(const Unit& u, int b) { return load_half(u.m[b]); }
@@ -90,7 +95,7 @@ struct FormatQ5K {
   static constexpr bool has_min = true, half_scales = false;
   template <int G>
   static UNISONO_INLINE Bytes group(const Unit& u, int b) {
-    return add_bit4(nibbles<G>(u, b), u.high[b][G]);
+    return five_bits<G>(u, b);
   }
   static UNISONO_INLINE Vec scale(const Unit& u, int b) { return mul(load_half(u.d), to_floats(widen(u.scale[b]))); }
   static UNISONO_INLINE Vec min(const Unit& u, int b) {

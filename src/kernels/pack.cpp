@@ -37,9 +37,12 @@ void put_nibbles(uint8_t (&rows)[4][64], int lane, const Quants& q) {
     for (size_t j = 0; j < 4; j++)
       rows[g][static_cast<size_t>(4 * lane) + j] = static_cast<uint8_t>((q[4 * g + j] & 15) | (q[4 * (g + 4) + j] & 15) << 4);
 }
-void put_fifth_bits(uint64_t (&high)[8], int lane, const Quants& q) {
-  for (size_t g = 0; g < 8; g++)
-    for (size_t j = 0; j < 4; j++) high[g] |= static_cast<uint64_t>(q[4 * g + j] >> 4 & 1) << (static_cast<size_t>(4 * lane) + j);
+void put_fifth_bits(uint8_t (&high)[64], int lane, const Quants& q) {
+  for (size_t j = 0; j < 4; j++) {
+    int bits = 0;
+    for (size_t g = 0; g < 8; g++) bits |= (q[4 * g + j] >> 4) << g;
+    high[static_cast<size_t>(4 * lane) + j] = static_cast<uint8_t>(bits);
+  }
 }
 
 void put(PanelQ8_0& u, size_t b, int lane, const BlockQ8_0& block) {

@@ -40,15 +40,15 @@ struct alignas(64) PanelQ4_1 {  // d * q + m
   uint16_t m[2][16];
   uint8_t q[2][4][64];
 };
-struct alignas(64) PanelQ5_0 {  // d * (q - 16); bit 4 of group g of lane l, value j: bit 4 l + j of high[g]
+struct alignas(64) PanelQ5_0 {  // d * (q - 16); bit 4 of the values of group g: bit g of their bytes of high
   uint16_t d[2][16];
-  uint64_t high[2][8];
+  uint8_t high[2][64];
   uint8_t q[2][4][64];
 };
 struct alignas(64) PanelQ5_1 {  // d * q + m
   uint16_t d[2][16];
   uint16_t m[2][16];
-  uint64_t high[2][8];
+  uint8_t high[2][64];
   uint8_t q[2][4][64];
 };
 struct alignas(64) PanelQ4K {  // d * scale * q - dmin * min, eight blocks of 32
@@ -63,7 +63,7 @@ struct alignas(64) PanelQ5K {
   uint16_t dmin[16];
   uint8_t scale[8][16];
   uint8_t min[8][16];
-  uint64_t high[8][8];
+  uint8_t high[8][64];
   uint8_t q[8][4][64];
 };
 struct alignas(64) PanelQ6K {  // d * scale * (q - 32), a scale for 16 values

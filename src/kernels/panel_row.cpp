@@ -31,9 +31,9 @@ Quants nibbles(const uint8_t (&rows)[4][64], size_t lane) {
     }
   return q;
 }
-Quants five_bits(const uint8_t (&rows)[4][64], const uint64_t (&high)[8], size_t lane) {
+Quants five_bits(const uint8_t (&rows)[4][64], const uint8_t (&high)[64], size_t lane) {
   Quants q = nibbles(rows, lane);
-  for (size_t i = 0; i < kBlock; i++) q[i] = static_cast<uint8_t>(q[i] | (high[i / 4] >> (4 * lane + i % 4) & 1) << 4);
+  for (size_t i = 0; i < kBlock; i++) q[i] = static_cast<uint8_t>(q[i] | (high[4 * lane + i % 4] >> (i / 4) & 1) << 4);
   return q;
 }
 Quants six_bits(const uint8_t (&rows)[2][3][64], size_t lane) {

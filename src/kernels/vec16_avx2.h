@@ -156,17 +156,14 @@ UNISONO_INLINE Bytes high_nibbles(Bytes a) {
   const __m256i low = _mm256_set1_epi8(15);
   return {_mm256_and_si256(_mm256_srli_epi16(a.lo, 4), low), _mm256_and_si256(_mm256_srli_epi16(a.hi, 4), low)};
 }
-// 16 in each byte whose bit is set.
-UNISONO_INLINE __m256i sixteens(uint32_t bits) {
-  const __m256i spread =
-      _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
-  const __m256i each = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
-  const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)), spread);
-  return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(bytes, each), each), _mm256_set1_epi8(16));
+template <int G>
+UNISONO_INLINE __m256i add_bit4(__m256i a, __m256i b) {
+  const __m256i bit = G < 4 ? _mm256_slli_epi16(b, G < 4 ? 4 - G : 0) : _mm256_srli_epi16(b, G < 4 ? 0 : G - 4);
+  return _mm256_or_si256(a, _mm256_and_si256(bit, _mm256_set1_epi8(16)));
 }
-UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
-  return {_mm256_or_si256(a.lo, sixteens(static_cast<uint32_t>(bits))),
-          _mm256_or_si256(a.hi, sixteens(static_cast<uint32_t>(bits >> 32)))};
+template <int G>
+UNISONO_INLINE Bytes add_bit4(Bytes a, Bytes b) {
+  return {add_bit4<G>(a.lo, b.lo), add_bit4<G>(a.hi, b.hi)};
 }
 UNISONO_INLINE Bytes low_six_bits(Bytes a) {
   const __m256i mask = _mm256_set1_epi8(0x3f);

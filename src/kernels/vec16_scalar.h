@@ -204,9 +204,10 @@ UNISONO_INLINE Bytes high_nibbles(Bytes a) {
   for (auto& x : a.v) x >>= 4;
   return a;
 }
-// Adds 16 to the bytes whose bit is set.
-UNISONO_INLINE Bytes add_bit4(Bytes a, uint64_t bits) {
-  for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] | (bits >> i & 1) << 4);
+// Adds 16 to the bytes of a, below 16, for which bit G of b's is set.
+template <int G>
+UNISONO_INLINE Bytes add_bit4(Bytes a, Bytes b) {
+  for (int i = 0; i < 64; i++) a.v[i] = static_cast<uint8_t>(a.v[i] | (b.v[i] >> G & 1) << 4);
   return a;
 }
 UNISONO_INLINE Bytes low_six_bits(Bytes a) {
