@@ -18,10 +18,10 @@ constexpr bool pay_unpacking(int rows) {
   if constexpr (F::bits == 8 && kBytesAreUnsigned) return false;
   return rows >= (F::bits == 4 && F::blocks == 2 ? kUnpacks4BitsFrom : 16);
 }
-// So few rows take no longer than memory does, which then gives panels fastest one after the other. Smaller panels come in
-// pairs all the same: their products are short, and more of the next one should be on its way.
+// So few rows take no longer than memory does, which then gives panels fastest one after the other. But with panels of middling
+// size a tile's successor is as much on its way as is best, and a stream would have less.
 constexpr int kStreamRows = 2;
-constexpr size_t kStreamedPanel = 12 << 10;
+constexpr size_t kStreamedPanel = 12 << 10, kStreamedTile = 8 << 10;  // a panel from here on; a tile below
 
 // Where a tile finds block b of panel p: as it lies in memory, or unpacked.
 template <class F>
@@ -226,7 +226,8 @@ void stream(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64
 template <class F>
 void product(const PanelMatrix& w, const QuantBlock* x, int rows, float* y, int64_t ldy, int begin, int end,
              Upcoming then) {
-  if (rows <= kStreamRows && w.panel_bytes >= kStreamedPanel) return stream<F>(w, x, rows, y, ldy, begin, end, then);
+  if (rows <= kStreamRows && (w.panel_bytes >= kStreamedPanel || kTilePanels * w.panel_bytes < kStreamedTile))
+    return stream<F>(w, x, rows, y, ldy, begin, end, then);
   const int64_t row_blocks = (w.k + kBlock - 1) / kBlock;
   each_piece(rows, rows_in_cache(row_blocks), [&](int r, int some) {
     const QuantBlock* in = x + r * row_blocks;
