@@ -48,8 +48,8 @@ void pages_scores(int pages, int first, int dims, int queries, Scratch& s) {
 
 void split_scores(Bf16, int dims, int queries, const Reach& reach, Scratch& s) {
   const int first = reach.begin / kPage;
+  fetch_after_keys(reach, s);
   each_piece(reach.end / kPage - first, kPairPages, [&](int b, int pages) {
-    fetch_after_keys(reach, first + b, pages, s);
     pages_scores<kPairPages>(pages, first + b, dims, queries, s);
   });
 }

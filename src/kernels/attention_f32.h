@@ -88,10 +88,10 @@ void values_of(int queries, const Place* places, Scratch& s, int query, int begi
 // Scores and values of few queries, from memory as it is.
 template <class T>
 void few_scores(int dims, int queries, const Reach& reach, Scratch& s) {
+  fetch_after_keys(reach, s);
   for (int b = reach.begin / kPage, last = reach.end / kPage; b < last;) {
     const bool whole = b + kFewPages <= last;
     const int pages = whole ? kFewPages : 1;
-    fetch_after_keys(reach, b, pages, s);
     for (int r = 0; r < queries; r += kFewQueries) {
       const int some = lesser(kFewQueries, queries - r);
       if (whole) {

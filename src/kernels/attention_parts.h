@@ -91,12 +91,12 @@ struct Reach {
   int begin = 0, to = 0, end = 0;
 };
 
-// While `pages` blocks from b are scored: the keys of as many after them are fetched, behind the last the first values.
-UNISONO_INLINE void fetch_after_keys(const Reach& reach, int b, int pages, Scratch& s) {
+// While keys are scored: those of blocks after them, behind the last the first values.
+UNISONO_INLINE void fetch_after_keys(const Reach& reach, Scratch& s) {
   const int first = reach.begin / kPage, last = reach.end / kPage;
-  for (int j = 0; j < pages; j++) {
-    const int then = b + pages + j;
-    s.places[b + j].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + j, last - 1)].values;
+  for (int b = first; b < last; b++) {
+    const int then = b + kBlocksAhead;
+    s.places[b].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + then - last, last - 1)].values;
   }
 }
 // While values are used: those of blocks after them, behind the last `next`, keys of what is attended to next, or null.
