@@ -76,7 +76,7 @@ void split_of(const AttentionItem& item, int split, bool last, Scratch& s) {
     weigh<T>(s, r, reach.begin, reach.end, low, lesser(kSplit, position + 1));
   }
   const std::byte* next[kBlocksAhead] = {};
-  for (int i = 0; i < kBlocksAhead; i++) {
+  for (int i = 0; i < kFetchedBlocks; i++) {
     if (last) {
       next[i] = item.then[i];
     } else if (first + kSplit + i * kPage <= s.position[0]) {

@@ -95,14 +95,14 @@ struct Reach {
 UNISONO_INLINE void fetch_after_keys(const Reach& reach, Scratch& s) {
   const int first = reach.begin / kPage, last = reach.end / kPage;
   for (int b = first; b < last; b++) {
-    const int then = b + kBlocksAhead;
+    const int then = b + kFetchedBlocks;
     s.places[b].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + then - last, last - 1)].values;
   }
 }
 // While values are used: those of blocks after them, behind the last `next`, keys of what is attended to next, or null.
 UNISONO_INLINE void fetch_after_values(const Reach& reach, Scratch& s, const std::byte* const (&next)[kBlocksAhead]) {
   for (int b = reach.begin / kPage, last = reach.end / kPage; b < last; b++) {
-    const std::byte* after = b + kBlocksAhead < last ? s.places[b + kBlocksAhead].values : next[b + kBlocksAhead - last];
+    const std::byte* after = b + kFetchedBlocks < last ? s.places[b + kFetchedBlocks].values : next[b + kFetchedBlocks - last];
     s.places[b].after_values = after != nullptr ? after : s.places[b].values;
   }
 }

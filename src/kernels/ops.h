@@ -43,8 +43,8 @@ struct AttentionToken {
   int position = 0;
 };
 
-// So many blocks are fetched ahead of the one in use.
-inline constexpr int kBlocksAhead = 4;
+// At most so many blocks are fetched ahead of the one in use.
+inline constexpr int kBlocksAhead = 8;
 
 // Tokens against one kv head, over some splits of their context that lie in the same blocks: consecutive tokens of one
 // sequence, or tokens of sequences that share these blocks and have them all behind them.

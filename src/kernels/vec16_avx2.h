@@ -30,6 +30,7 @@ inline constexpr int kTileRowsBf16 = 3, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 3, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 3, kFewPages = 2, kFewChannels = 2;
 inline constexpr int kPairQueries = 3, kPairPages = 1, kPairChannels = 1;
+inline constexpr int kFetchedBlocks = 8;  // small tiles take less of each at a time, and are sooner done with it
 inline constexpr int kUnpacks4BitsFrom = 16;
 inline constexpr int kTileRows = 4, kTilePanels = 1;  // float sums wait in memory while a block is multiplied
 

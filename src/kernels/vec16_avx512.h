@@ -29,6 +29,7 @@ inline constexpr int kTileRowsBf16 = 7, kTilePanelsBf16 = 2;  // 14 chains hide 
 inline constexpr int kTileQueries = 6, kTilePages = 2, kTileChannels = 2;
 inline constexpr int kFewQueries = 4, kFewPages = 4, kFewChannels = 4;
 inline constexpr int kPairQueries = 6, kPairPages = 4, kPairChannels = 4;
+inline constexpr int kFetchedBlocks = 4;
 inline constexpr int kUnpacks4BitsFrom = 32;
 
 UNISONO_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }

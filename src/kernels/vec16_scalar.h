@@ -32,6 +32,7 @@ inline constexpr int kTileRowsBf16 = 2, kTilePanelsBf16 = 1;
 inline constexpr int kTileQueries = 2, kTilePages = 1, kTileChannels = 1;
 inline constexpr int kFewQueries = 2, kFewPages = 1, kFewChannels = 1;
 inline constexpr int kPairQueries = 2, kPairPages = 1, kPairChannels = 1;
+inline constexpr int kFetchedBlocks = 4;  // so many blocks of keys or values ahead, at most kBlocksAhead
 inline constexpr int kUnpacks4BitsFrom = 16;  // rows
 
 UNISONO_INLINE Vec zero() { return Vec{}; }
