@@ -91,19 +91,23 @@ struct Reach {
   int begin = 0, to = 0, end = 0;
 };
 
+// Of a split's blocks, so many have one to fetch in the split; the others, the last kFetchedBlocks, fetch what comes behind it.
+UNISONO_INLINE int fetching_within(const Reach& reach) { return greater(0, (reach.end - reach.begin) / kPage - kFetchedBlocks); }
+
 // While keys are scored: those of blocks after them, behind the last the first values.
 UNISONO_INLINE void fetch_after_keys(const Reach& reach, Scratch& s) {
-  const int first = reach.begin / kPage, last = reach.end / kPage;
-  for (int b = first; b < last; b++) {
-    const int then = b + kFetchedBlocks;
-    s.places[b].after_keys = then < last ? s.places[then].keys : s.places[lesser(first + then - last, last - 1)].values;
-  }
+  const int within = fetching_within(reach);
+  Place* const places = s.places + reach.begin / kPage;
+  for (int b = 0, n = (reach.end - reach.begin) / kPage; b < n; b++)
+    places[b].after_keys = b < within ? places[b + kFetchedBlocks].keys : places[b - within].values;
 }
 // While values are used: those of blocks after them, behind the last `next`, keys of what is attended to next, or null.
 UNISONO_INLINE void fetch_after_values(const Reach& reach, Scratch& s, const std::byte* const (&next)[kBlocksAhead]) {
-  for (int b = reach.begin / kPage, last = reach.end / kPage; b < last; b++) {
-    const std::byte* after = b + kFetchedBlocks < last ? s.places[b + kFetchedBlocks].values : next[b + kFetchedBlocks - last];
-    s.places[b].after_values = after != nullptr ? after : s.places[b].values;
+  const int within = fetching_within(reach);
+  Place* const places = s.places + reach.begin / kPage;
+  for (int b = 0, n = (reach.end - reach.begin) / kPage; b < n; b++) {
+    const std::byte* after = b < within ? places[b + kFetchedBlocks].values : next[b - within];
+    places[b].after_values = after != nullptr ? after : places[b].values;
   }
 }
 
