@@ -11,8 +11,8 @@ namespace unisono::kernels::KERNEL_ISA {
 
 namespace {
 
-// Whether so many rows pay for unpacking weights once for all. Unsigned bytes lie there as they are used. Four bits are as fast to unpack as to load, so they do only
-// where it costs next to nothing.
+// Whether so many rows pay for unpacking weights once for all. Unsigned bytes lie there as they are used. Four bits are as
+// fast to unpack as to load, so they do only where it costs next to nothing.
 template <class F>
 constexpr bool pay_unpacking(int rows) {
   if constexpr (F::bits == 8 && kBytesAreUnsigned) return false;

@@ -158,13 +158,18 @@ UNISONO_INLINE Bytes high_nibbles(Bytes a) {
   return {_mm256_and_si256(_mm256_srli_epi16(a.lo, 4), low), _mm256_and_si256(_mm256_srli_epi16(a.hi, 4), low)};
 }
 template <int G>
-UNISONO_INLINE __m256i add_bit4(__m256i a, __m256i b) {
-  const __m256i bit = G < 4 ? _mm256_slli_epi16(b, G < 4 ? 4 - G : 0) : _mm256_srli_epi16(b, G < 4 ? 0 : G - 4);
-  return _mm256_or_si256(a, _mm256_and_si256(bit, _mm256_set1_epi8(16)));
+UNISONO_INLINE __m256i bit_to_4(__m256i a) {
+  if constexpr (G < 4) {
+    return _mm256_slli_epi16(a, 4 - G);
+  } else {
+    return _mm256_srli_epi16(a, G - 4);
+  }
 }
 template <int G>
 UNISONO_INLINE Bytes add_bit4(Bytes a, Bytes b) {
-  return {add_bit4<G>(a.lo, b.lo), add_bit4<G>(a.hi, b.hi)};
+  const __m256i sixteen = _mm256_set1_epi8(16);
+  return {_mm256_or_si256(a.lo, _mm256_and_si256(bit_to_4<G>(b.lo), sixteen)),
+          _mm256_or_si256(a.hi, _mm256_and_si256(bit_to_4<G>(b.hi), sixteen))};
 }
 UNISONO_INLINE Bytes low_six_bits(Bytes a) {
   const __m256i mask = _mm256_set1_epi8(0x3f);

@@ -118,10 +118,17 @@ UNISONO_INLINE void store_bytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a.
 UNISONO_INLINE Bytes low_nibbles(Bytes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
 UNISONO_INLINE Bytes high_nibbles(Bytes a) { return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))}; }
 template <int G>
+UNISONO_INLINE __m512i bit_to_4(__m512i a) {
+  if constexpr (G < 4) {
+    return _mm512_slli_epi16(a, 4 - G);
+  } else {
+    return _mm512_srli_epi16(a, G - 4);
+  }
+}
+template <int G>
 UNISONO_INLINE Bytes add_bit4(Bytes a, Bytes b) {
   constexpr int kAorBandC = 0xf8;  // truth table: a | (b & c)
-  const __m512i bit = G < 4 ? _mm512_slli_epi16(b.v, G < 4 ? 4 - G : 0) : _mm512_srli_epi16(b.v, G < 4 ? 0 : G - 4);
-  return {_mm512_ternarylogic_epi32(a.v, bit, _mm512_set1_epi8(16), kAorBandC)};
+  return {_mm512_ternarylogic_epi32(a.v, bit_to_4<G>(b.v), _mm512_set1_epi8(16), kAorBandC)};
 }
 UNISONO_INLINE Bytes low_six_bits(Bytes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x3f))}; }
 UNISONO_INLINE Bytes top_pairs(Bytes a, Bytes b, Bytes c) {

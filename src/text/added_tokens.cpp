@@ -5,8 +5,8 @@
 namespace unisono::text {
 
 void AddedTokens::add(std::string_view text, TokenId id) {
-  check(!text.empty() && text.size() <= kMaxBytes, "added tokens have a length within bounds");
   bytes_ += text.size();
+  check(!text.empty() && text.size() <= kMaxBytes && bytes_ <= kMaxBytesOfAll, "added tokens have a length within bounds");
   added_.push_back({text, id});
 }
 

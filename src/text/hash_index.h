@@ -42,7 +42,9 @@ inline uint64_t hash_of(std::string_view text) {
 
 // Where a search begins among `slots` slots: they need not be a power of two, so that a table is as large as its content
 // asks. Lemire, Fast Random Integer Generation in an Interval (2019).
-inline size_t slot_of(uint64_t hash, size_t slots) { return static_cast<uint32_t>(hash) * uint64_t{slots} >> 32; }
+inline size_t first_of(uint64_t hash, size_t slots) { return static_cast<uint32_t>(hash) * uint64_t{slots} >> 32; }
+// Where it goes on.
+inline size_t next_of(size_t at, size_t slots) { return at + 1 < slots ? at + 1 : 0; }
 
 // Texts of a vocabulary to their ids. It looks at the texts, which must stay where they are.
 class TextIndex {
@@ -54,8 +56,8 @@ class TextIndex {
   bool insert(TokenId id) {
     const std::string_view text = (*texts_)[static_cast<size_t>(id)];
     const uint64_t hash = hash_of(text);
-    size_t at = slot_of(hash, slots_.size());
-    for (; slots_[at].id >= 0; at = next(at))
+    size_t at = first_of(hash, slots_.size());
+    for (; slots_[at].id >= 0; at = next_of(at, slots_.size()))
       if (slots_[at].tag == tag_of(hash) && (*texts_)[static_cast<size_t>(slots_[at].id)] == text) return false;
     slots_[at] = {tag_of(hash), id};
     return true;
@@ -65,7 +67,7 @@ class TextIndex {
   TokenId find(std::string_view text) const {
     if (slots_.empty()) return -1;
     const uint64_t hash = hash_of(text);
-    for (size_t at = slot_of(hash, slots_.size()); slots_[at].id >= 0; at = next(at))
+    for (size_t at = first_of(hash, slots_.size()); slots_[at].id >= 0; at = next_of(at, slots_.size()))
       if (slots_[at].tag == tag_of(hash) && (*texts_)[static_cast<size_t>(slots_[at].id)] == text) return slots_[at].id;
     return -1;
   }
@@ -76,7 +78,6 @@ class TextIndex {
     TokenId id = -1;
   };
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
-  size_t next(size_t at) const { return at + 1 < slots_.size() ? at + 1 : 0; }
 
   const Texts* texts_ = nullptr;
   std::vector<Slot> slots_{};
@@ -103,7 +104,7 @@ class PairIndex {
     if (find(left, right) >= 0) return false;
     const uint64_t key = key_of(left, right);
     size_t at = first_bucket(key);
-    while (is_full(buckets_[at])) at = next(at);
+    while (is_full(buckets_[at])) at = next_of(at, buckets_.size());
     *std::find(buckets_[at].slots.begin(), buckets_[at].slots.end(), kEmpty) = key << value_bits_ | (static_cast<uint64_t>(value) + 1);
     return true;
   }
@@ -111,7 +112,7 @@ class PairIndex {
   // -1: absent.
   int32_t find(int32_t left, int32_t right) const {
     const uint64_t key = key_of(left, right);
-    for (size_t at = first_bucket(key);; at = next(at)) {
+    for (size_t at = first_bucket(key);; at = next_of(at, buckets_.size())) {
       const Bucket& bucket = buckets_[at];
       // Most pairs are absent. All slots are looked at, whichever has the pair: no branch of it is guessed wrong.
       uint64_t found = 0;
@@ -134,8 +135,7 @@ class PairIndex {
   uint64_t key_of(int32_t left, int32_t right) const {
     return uint64_t{static_cast<uint32_t>(left)} << right_bits_ | static_cast<uint32_t>(right);
   }
-  size_t first_bucket(uint64_t key) const { return slot_of(mix(key, 0), buckets_.size()); }
-  size_t next(size_t at) const { return at + 1 < buckets_.size() ? at + 1 : 0; }
+  size_t first_bucket(uint64_t key) const { return first_of(mix(key, 0), buckets_.size()); }
 
   int right_bits_ = 0, value_bits_ = 1;
   std::vector<Bucket> buckets_ = std::vector<Bucket>(1);

@@ -4,11 +4,13 @@
 
 #include <map>
 #include <random>
+#include <string>
+#include <utility>
 
 namespace unisono::text {
 namespace {
 
-// Every pair of a dense square and every value up to the limits, in a table as full as it may be.
+// Random pairs and values up to the limits, and the limits themselves, in a table as full as it may be.
 TEST(PairIndex, FindsWhatAMapFinds) {
   std::mt19937 random(1);
   for (const PairIndex::Limits& limits :
@@ -20,7 +22,6 @@ TEST(PairIndex, FindsWhatAMapFinds) {
     constexpr size_t kPairs = 500;
     PairIndex index(kPairs, limits);
     for (size_t i = 0; i < kPairs; i++) {
-      // The limits themselves are among them.
       const std::pair pair = i == 0 ? std::pair(limits.left, limits.right) : std::pair(up_to(limits.left), up_to(limits.right));
       const int32_t value = i == 0 ? limits.value : up_to(limits.value);
       EXPECT_EQ(index.insert(pair.first, pair.second, value), expected.emplace(pair, value).second);

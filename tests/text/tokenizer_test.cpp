@@ -225,8 +225,10 @@ TEST(Create, RefusesWithASentence) {
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.add_space_prefix = true; }), HasSubstr("space before the text"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.spec.bos.reset(), v.spec.add_bos = true; }), HasSubstr("begin token"));
   EXPECT_THAT(spoiled(bpe, [](Small& v) { v.add(std::string(2000, 'x'), TokenType::control); }), HasSubstr("longer than"));
-  EXPECT_THAT(spoiled(bpe, [](Small& v) { for (int i = 0; i < 50000; i++) v.add("<" + std::to_string(i) + std::string(330, 'x'), TokenType::control); }),
-              HasSubstr("special tokens take more than 16 MiB"));
+  const auto many_markers = [](Small& v) {
+    for (int i = 0; i < 50000; i++) v.add("<" + std::to_string(i) + std::string(330, 'x'), TokenType::control);
+  };
+  EXPECT_THAT(spoiled(bpe, many_markers), HasSubstr("special tokens take more than 16 MiB"));
   EXPECT_THAT(spoiled(pieces, [](Small& v) { v.spec.scores.pop_back(); }), HasSubstr("scores"));
   EXPECT_THAT(spoiled(pieces, [](Small& v) { v.spec.scores[5] = NAN; }), HasSubstr("score of token 5"));
   for (const char* text : {"<0x-1>", "<0x1>", "<0x0G>", "0x0A", "<0X0A>", "<0x0A> "})
